@@ -51,7 +51,6 @@ COMMANDS = {
     "hundredfold": ["hundredfold.py"],
     "ray": ["ray_exam.py"],
     "ray_vectors": ["ray_exam.py", *"--people 60000 --embedder hash-384 --questions 160 --times 2".split()],
-    "fleet": ["fleet.py"],
     "mutants": ["../scripts/mutants.py", "--least", "85"],
 }
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -70,10 +71,10 @@ def _public(name: str, data: Path) -> World:
 
 def _phantomwiki(seed: int) -> World:
     from kbgym.worlds.phantomwiki import build
-    from kbgym.worlds.phantomwiki.files import generate
 
+    how = f"--seed {1 + seed} --num-family-trees 4 --num-questions-per-type 60 --article-format json"
     with tempfile.TemporaryDirectory() as scratch:
-        generate(Path(scratch), 1 + seed, 4, 60)
+        subprocess.run(["pw-generate", "-od", scratch, *how.split(), "--question-format", "json"], check=True)
         return build(Path(scratch))[0]
 
 

@@ -11,4 +11,4 @@ fi
 "$python" -m pip install --no-deps --ignore-requires-python phantom-wiki==1.0.3
 "$python" -m pip install networkx nltk numpy pandas pydot pyswip tabulate termcolor tqdm
 "$("$python" -c 'import sys; from pathlib import Path; print(Path(sys.executable).parent)')/pw-generate" --help > /dev/null
-echo "pw-generate works. Next: kbgym import phantomwiki --out worlds/phantomwiki"
+echo "pw-generate works. Next: see kbgym import phantomwiki --help"

@@ -87,15 +87,15 @@ class SharedWriter:
         assert self.place.turn.locked() and isinstance(events[-1], Committed)
         self.waiting += events
 
-    def news(self) -> tuple[Event, ...]:
+    def new_events(self) -> tuple[Event, ...]:
         found, self.known = self.place.events[self.known :], len(self.place.events)
         return found
 
     @contextmanager
-    def turn(self) -> Iterator[tuple[Event, ...]]:
+    def locked(self) -> Iterator[tuple[Event, ...]]:
         with self.place.turn:
             self.waiting = []
-            yield self.news()
+            yield self.new_events()
             if self.place.trouble and self.waiting:
                 raise self.place.trouble.pop(0)
             self.place.events = (*self.place.events, *self.waiting)

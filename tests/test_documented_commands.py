@@ -28,13 +28,13 @@ SHORTER = {
     r"experiment run (?!.*--people)": "--questions 6 --epochs 1 --n 3 --seeds 0",
     r"experiment run paper (?!.*--people)": "--arms flat,hipporag --strategy paper",
     r"kbgym demo(?!.*--people)": "--people 60 --questions 6 --n 3",
+    r"--benchmark 3": "--people 160 --set breadth=8 --set train=39 --set test_in=26 --set test_out=13",
     r"generate .*--seed 201": "--people 60 --set test_in=2",
     r"generate .*w50k": "--people 60 --set train=20 --set test_in=2 --set test_out=2",
     r"kbgym train .*w50k": "--questions 6",
     r"kbgym train .*(w201|llm:|codex)": "--questions 2 --epochs 1 --set eval=false",
     r"prove .*llm:": "--questions 2 --epochs 1 --n 2",
     r"import phantomwiki": "--set train=2 --set test_in=1 --set test_out=0 --set eval_in=0 --set eval_out=0",
-    r"import phantomwiki (?!--from)": "--set trees=1 --set per_type=2",
     r"workers=": "--set workers=2",
     r"(train|exam|prove|corpus|suggest|baseline) .*(llm:|codex|command:)": "--yes",
 }
@@ -50,7 +50,6 @@ INSTEAD = {
 NEEDS = {
     r"postgresql://": ("pgserver", "psycopg"),
     r"engine=ray": ("ray",),
-    r"import phantomwiki (?!--from)": ("phantom_wiki",),
 }
 # Lines of other programs, and which test has them run.
 OTHERS = {

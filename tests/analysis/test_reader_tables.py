@@ -13,7 +13,7 @@ from experiments import contents, run, small_experiment, small_plan
 from kbgym.analysis.curves import eval_curve
 from kbgym.analysis.report import make_report
 from kbgym.analysis.results import open_results
-from kbgym.analysis.tables.readers import by_reader
+from kbgym.analysis.tables.readers import by_reader, within
 from kbgym.errors import BadInput
 from kbgym.experiments.experiment import FILE
 from kbgym.training.exam import read_rows
@@ -76,8 +76,26 @@ def test_the_table_of_readers(folder):
         assert found[f"{id}/actions_over_b3"].value == pytest.approx(ratio)
         assert found[f"{id}/test_in/difference"].value == pytest.approx(fmean(a["f1"] - b["f1"] for a, b in pairs))
         assert found[f"{id}/characters"].value == pytest.approx(fmean(a["characters"] for a, _ in pairs))
+        flat = [rows(folder, seed, reader, "flat", "test_in") for seed in (0, 1)]
+        ours = [rows(folder, seed, reader, "trained-class", "test_in") for seed in (0, 1)]
+        gained = fmean(ours[at][id]["f1"] - row["f1"] for at in (0, 1) for id, row in flat[at].items())
+        cell = found[f"readers/test_in/{reader}/over-flat/trained-class/test_in/difference"]
+        assert cell.value == pytest.approx(gained) and f"{id}/actions_over_flat" in found
     assert len({found[f"readers/test_in/{reader}/trained-class/actions"].value for reader in READERS}) == 3
-    assert "under" in table.sentence and f"of {len(READERS)} readers" in table.sentence
+    assert table.sentence.count(f"of {len(READERS)} readers") == 4
+
+
+def test_f1_within_a_budget_of_actions(folder):
+    found = {cell.id: cell for cell in within(open_results(folder)).cells}
+    asked = [
+        row
+        for seed in (0, 1)
+        for group in SETS[:4]
+        for row in rows(folder, seed, "reference", "trained-class", group).values()
+    ]
+    for k in (3, 5, 8):
+        wanted = fmean(row["f1"] if row["actions"] <= k else 0.0 for row in asked)
+        assert found[f"within/trained-class/{k}"].value == pytest.approx(wanted)
 
 
 def test_the_eval_split_by_epoch_in_and_out_of_distribution(folder):

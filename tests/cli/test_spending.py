@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fault_server import FaultServer
 from test_train_exam import kbgym
 
-from kbgym.agents.llm import prices
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.retry import Retry
+from kbgym.cli.spending import with_spend
 from kbgym.trace.events import Ended, Genesis
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
@@ -104,28 +104,13 @@ def test_an_outage_is_never_scored(world, tmp_path, monkeypatch):
     assert not (tmp_path / "rows.jsonl").read_text()
 
 
-def test_the_forecast_is_learnt_as_it_goes(world, server, tmp_path, monkeypatch):
-    """Of a whole proof, from its second pass on, before any lesson was played: within a factor of two.
-
-    The server's passes are not those the typical numbers were measured on; these are made eight times too high besides.
-    """
-    for kind, numbers in prices.TYPICAL.items():
-        monkeypatch.setitem(prices.TYPICAL, kind, tuple(8 * number for number in numbers))
-    notes: list[str] = []
-
-    @contextmanager
-    def listening(title):
-        yield lambda done, total, note: notes.append(note)
-
-    monkeypatch.setattr("kbgym.cli.prove.progress", listening)
-    base = ["prove", world, "--out", str(tmp_path / "run"), *SMALL, "--n", "8", "--agent", MODEL]
-    code, _, error = kbgym(*base, "--set", f"base_url={server.url}", "--yes", "--set", "concurrency=2")
-    assert code == 0, error
-    said = [re.search(r"([\d,]+) tokens  price unknown(?: of about ([\d,]+) tokens)?", note) for note in notes]
-    found = [[int((part or "0").replace(",", "")) for part in one.groups()] for one in said if one]
-    whole, forecasts = found[-1][0], [expected for _, expected in found[1:-1]]
-    before = int(re.search(r"passes, about ([\d,]+) tokens", error)[1].replace(",", ""))
-    shares = [round(one / whole, 2) for one in forecasts]
-    assert before / whole > 4
-    assert all(0.5 <= one <= 2 for one in shares if one), (before / whole, shares)
-    assert sum(map(bool, forecasts)) >= len(forecasts) - 2
+def test_the_note_extrapolates_a_step_from_its_own_passes():
+    """Half of four units done at 100 tokens each: 400 in all, whatever was spent before."""
+    models, notes = SimpleNamespace(budget=SimpleNamespace(spent=SimpleNamespace(tokens=50, cost=None))), list[str]()
+    tick = with_spend(lambda done, total, note: notes.append(note), models, 1)
+    for done in (1, 2, 4):
+        models.budget.spent.tokens = 50 + 100 * done
+        tick(done, 4, "")
+    found = [[int(number.replace(",", "")) for number in re.findall(r"([\d,]+) tokens", note)] for note in notes]
+    assert [spent for spent, _ in found] == [150, 250, 450] and found[-1][1] == 450
+    assert all(350 <= expected <= 450 for _, expected in found), found

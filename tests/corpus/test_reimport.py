@@ -176,7 +176,7 @@ def test_an_import_that_does_not_fit_is_damage():
 def test_a_frozen_store_follows_nothing():
     store = Store([Record("k", "K.", origin="k")]).freeze()
     with pytest.raises(Refused, match="frozen"):
-        store.follow([], [("k", "L.")], [], [])
+        store.apply_import([], [("k", "L.")], [], [])
 
 
 def test_changes_of_nothing_are_false():

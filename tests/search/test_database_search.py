@@ -138,7 +138,7 @@ def test_opening_again_reads_no_text_and_embeds_none(base: DatabaseBase, monkeyp
 
 
 def test_what_was_interrupted_goes_on_where_it_was(base: DatabaseBase, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pgvector, "_AT_ONCE", 64)
+    monkeypatch.setattr(pgvector, "_BATCH", 64)
     monkeypatch.setattr(words_module, "_BATCH", 50)
     told: list[tuple[str, int]] = []
 

@@ -228,7 +228,7 @@ def test_live_store_resumes_with_its_slot(tmp_path: Path) -> None:
         live = LiveStore(tmp_path, engine, ranking="slot")
         found: list[Found] = []
         try:
-            async with live.turn():
+            async with live.write():
                 do(live)
                 for action in _SESSION:
                     made = await live.environment.step(action, "curator")

@@ -154,7 +154,7 @@ def test_what_could_not_be_committed_is_undone_here_too(url: str, monkeypatch: p
 def test_a_caller_that_goes_away_keeps_nobody_waiting(url: str) -> None:
     async def work() -> None:
         one, other = opened_twice(url)
-        async with other.turn():
+        async with other.write():
             waiting = asyncio.create_task(act(one, ClientSession("ada"), Add("Given up."), "curator"))
             await asyncio.sleep(0.2)
             waiting.cancel()

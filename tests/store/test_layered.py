@@ -77,7 +77,9 @@ def do(store: Store, deed: Action | tuple[list[str], list[tuple[str, str]], list
     removed = [id for id in removed if id in carried]
     edited = [(id, text) for id, text in edited if id in store]
     back = [(id, f"{id} is back.") for id in again if id not in store and id not in removed]
-    store.follow(removed, edited, [one for one in back if one[0] in carried], [o for o in back if o[0] not in carried])
+    store.apply_import(
+        removed, edited, [one for one in back if one[0] in carried], [o for o in back if o[0] not in carried]
+    )
     return None
 
 
@@ -172,9 +174,9 @@ def test_a_copy_knows_who_says_what_came_before_it() -> None:
     for store in (held, read):
         new = store.add("Di Ek lives in Malmö.")
         store.edit("d1", "Bo Ek lives in Umeå.")
-        store.follow((), [("d4", "di ek lives in malmö")], (), ())
+        store.apply_import((), [("d4", "di ek lives in malmö")], (), ())
         store.delete("d0")
-        store.follow((), (), (), [("a9", "Bakers.")])
+        store.apply_import((), (), (), [("a9", "Bakers.")])
         twin = store.copy()
         assert twin.same_text("bakers") == "n2", "the last of the base stands before what came since"
         assert twin.same_text("di ek lives in malmö") == "d4", "it stands before the other"
@@ -186,7 +188,7 @@ def test_a_copy_knows_who_says_what_came_before_it() -> None:
 
 def test_the_first_that_came_stands_behind_the_last_of_the_base() -> None:
     for store in (Store(records()), Store.over(ListBase(records()))):
-        store.follow((), (), (), [("a9", "Bakers.")])
+        store.apply_import((), (), (), [("a9", "Bakers.")])
         assert store.copy().same_text("bakers") == "n2", "whatever their ids are"
 
 

@@ -160,7 +160,7 @@ def test_a_document_that_comes_back_after_a_copy_can_be_linked_to_again() -> Non
     store.copy()
     store.link("c", ["b"])
     store.delete("b")
-    store.follow((), (), [("b", "B.")], ())
+    store.apply_import((), (), [("b", "B.")], ())
     store.link("d", ["b"])
     assert store.inbound("b") == ("d",)
     check_invariants(store)

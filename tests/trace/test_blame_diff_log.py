@@ -107,7 +107,7 @@ class TestBlame:
     def test_an_import_is_nobodys_step(self, live: Live) -> None:
         changed = Document("d0", "Anna Berg lives in Ystad.")
         imported = Imported(4, edited=(changed,))
-        live.store.follow((), [(changed.id, changed.text)], (), ())
+        live.store.apply_import((), [(changed.id, changed.text)], (), ())
         live.writer.commit([imported, committed(4, 4, live.store)])
         live.close()
         (change,) = blamed(live, "d0").changes

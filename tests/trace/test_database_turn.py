@@ -26,11 +26,11 @@ class Writer:
         self._told.append(what)
         return (Noted(1, what, {}),)
 
-    def news(self) -> tuple[Event, ...]:
+    def new_events(self) -> tuple[Event, ...]:
         return self._say("news")
 
     @contextmanager
-    def turn(self) -> Iterator[tuple[Event, ...]]:
+    def locked(self) -> Iterator[tuple[Event, ...]]:
         yield self._say("turn")
         self._told.append("over")
 
@@ -82,7 +82,7 @@ def test_what_was_lost_is_read_anew(take: bool, monkeypatch: pytest.MonkeyPatch)
             turn.arrived.clear()
 
         async def work() -> None:
-            await (turn.take() if take else turn.news())
+            await (turn.take() if take else turn.refresh())
             if take:
                 assert turn.held is not None
                 await turn.end([])

@@ -74,7 +74,7 @@ class Clients:
             text, id, kind = f"Client {number} says {count}.", chance.choice(self.ids), chance.random()
             if kind < 0.5:
                 asked = time.monotonic()
-                async with live.looking():
+                async with live.read():
                     found = live.store[id].text if id in live.store else None
                     session.show(id, live.store) if found is not None else None
                 self._note(asked, "read", id, found)
@@ -96,7 +96,7 @@ class Clients:
             texts, asked = [f"Lesson {count} taught {what}." for what in ("one", "two")], time.monotonic()
             await live.prepare([Add(text) for text in texts])
             ids = []
-            async with live.turn():
+            async with live.write():
                 number = live.iteration + 1
                 live.record(Began(number, "backward", "learner"))
                 for at, text in enumerate(texts, 1):
@@ -194,7 +194,7 @@ def contend(where: str, processes: int) -> None:
         clients = Clients(lives)
         await clients.run()
         for live in lives:
-            async with live.looking():
+            async with live.read():
                 pass
         prints = {live.store.fingerprint for live in lives}
         for live in lives:

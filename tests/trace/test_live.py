@@ -78,7 +78,7 @@ async def opened(where: Path | str, *ears: Ear, **options: Any) -> AsyncIterator
 async def do(live: LiveStore, *actions: Action, commit: bool = True) -> list[Result]:
     """One turn in which actions are carried out and recorded; the results, once they are durable."""
     results = []
-    async with live.turn():
+    async with live.write():
         for action in actions:
             step = await live.environment.carry_out(action)
             acted = Acted(live.iteration + 1, "serve", len(results) + 1, step.action, step.result, step.verdict)
@@ -136,19 +136,19 @@ def test_turns_do_not_mix(folder: Path) -> None:
         async with opened(folder) as live:
 
             async def turn(name: str) -> None:
-                async with live.turn():
+                async with live.write():
                     order.append(f"{name} begins")
                     await asyncio.sleep(0)
                     order.append(f"{name} ends")
 
             async def look() -> None:
-                async with live.looking():
+                async with live.read():
                     order.append("look")
 
             await asyncio.gather(turn("a"), turn("b"), look())
             assert order == ["a begins", "a ends", "b begins", "b ends", "look"]
             with pytest.raises(ZeroDivisionError):
-                async with live.turn():
+                async with live.write():
                     raise ZeroDivisionError
             await do(live, Add("The lock was given back."))
             assert not live.shared
@@ -169,7 +169,7 @@ def test_a_failed_write_returns_to_what_is_on_the_disk(folder: Path, monkeypatch
                 raise full_disk()
 
             monkeypatch.setattr(TraceWriter, "commit", fail)
-            async with live.turn():
+            async with live.write():
                 await live.environment.carry_out(Add("ConnectionLost."))
                 one = live.commit()
                 two = live.commit()
@@ -196,10 +196,10 @@ def test_a_turn_under_way_when_a_write_fails_can_commit_nothing(folder: Path, mo
                 raise full_disk()
 
             monkeypatch.setattr(TraceWriter, "commit", fail)
-            async with live.turn():
+            async with live.write():
                 await live.environment.carry_out(Add("ConnectionLost."))
                 first = live.commit()
-            async with live.turn():
+            async with live.write():
                 with pytest.raises(Failed):
                     await first
                 assert "n3" in live.store, "it is taken back when this turn ends"
@@ -240,15 +240,15 @@ def test_whoever_only_looks_writes_nothing_and_follows_the_file(folder: Path) ->
         async with opened(folder, ear, write=False) as looking:
             assert not (folder / "trace.jsonl").exists() and not looking.shared
             with pytest.raises(BadInput):
-                async with looking.turn():
+                async with looking.write():
                     pass
             async with opened(folder) as live:
                 await do(live, Add("New."))
-                async with looking.looking():
+                async with looking.read():
                     assert looking.store.fingerprint == live.store.fingerprint and looking.iteration == 1
                     assert search_of(looking) == search_of(live)
                 told = ear.cleared
-                async with looking.looking():
+                async with looking.read():
                     assert ear.cleared == told, "what has not changed is not read again"
                 assert [type(event).__name__ for event in ear.events] == ["Genesis", "Acted", "Committed"]
 
@@ -325,13 +325,13 @@ def test_each_follows_what_the_other_did_before_its_own_turn(shared: SharedPlace
             assert one.shared and one.folder is None and shared.events[0].settings == {"seed": 2}  # type: ignore[union-attr]
             await do(one, Add("Said by one."))
             await do(other, Add("Said by other."), Edit("d0", "Anna Berg lives in Malmö."))
-            async with one.looking():
+            async with one.read():
                 assert one.store.fingerprint == other.store.fingerprint and one.iteration == other.iteration == 2
             assert "n4" in one.store and search_of(one) == search_of(other)
             assert [row for row in ears[0].heard if row[1:]][-6:] == ears[1].heard[-6:]
             assert ears[0].events[-5:] == list(shared.events[-5:]), "both hear the same, in the same order"
             await do(one, Delete("n4"))
-            async with other.looking():
+            async with other.read():
                 assert "n4" not in other.store and "n4" not in search_of(other)
             assert (one.commits, one.flushes, other.commits) == (2, 2, 1)
 
@@ -341,18 +341,18 @@ def test_each_follows_what_the_other_did_before_its_own_turn(shared: SharedPlace
 def test_what_is_recorded_in_a_turn_is_written_when_it_ends(shared: SharedPlace) -> None:
     async def work() -> None:
         async with opened(URL) as live:
-            async with live.turn():
+            async with live.write():
                 await live.environment.carry_out(Add("New."))
                 live.record(Began(1, "serve", "x"))
                 assert len(shared.events) == 1
             assert [type(event).__name__ for event in shared.events] == ["Genesis", "Began", "Committed"]
             assert live.iteration == 1 and live.last is None and live.flushes == 1
-            async with live.turn():
+            async with live.write():
                 pass
             assert len(shared.events) == 3 and live.flushes == 1, "an empty turn writes nothing"
             with pytest.raises(RuntimeError, match="in a turn"):
                 live.commit()
-            async with live.turn():
+            async with live.write():
                 live.commit()
                 live.commit()
             assert live.iteration == 3 and live.flushes == 2
@@ -367,7 +367,7 @@ def test_an_error_inside_a_turn_undoes_it(shared: SharedPlace) -> None:
         async with opened(URL, ear) as live, opened(URL) as other:
             before = live.store.fingerprint
             with pytest.raises(ZeroDivisionError):
-                async with live.turn():
+                async with live.write():
                     step = await live.environment.carry_out(Add("ConnectionLost."))
                     live.record(Acted(1, "serve", 1, step.action, step.result))
                     lost = live.commit()
@@ -378,7 +378,7 @@ def test_an_error_inside_a_turn_undoes_it(shared: SharedPlace) -> None:
             assert ear.cleared == 1 and search_of(live) == sorted(record.id for record in live.store)
             cleared = ear.cleared
             with pytest.raises(ZeroDivisionError):
-                async with live.turn():
+                async with live.write():
                     raise ZeroDivisionError
             assert ear.cleared == cleared, "nothing was recorded, so nothing is read again"
             await do(other, Add("The turn was given back."))
@@ -392,7 +392,7 @@ def test_turns_that_wait_in_one_process_are_had_in_one_turn_of_the_database(shar
     """Also where one of them fails half way: what the others did is kept, what it did is not."""
 
     async def one(live: LiveStore, number: int) -> None:
-        async with live.turn():
+        async with live.write():
             step = await live.environment.carry_out(Add(f"Sentence {number}."))
             live.record(Acted(live.iteration + 1, "serve", 1, step.action, step.result, step.verdict))
             await asyncio.sleep(0)
@@ -439,13 +439,13 @@ def test_a_rollback_by_another_is_followed(shared: SharedPlace) -> None:
         async with opened(URL, ear) as live, opened(URL) as other:
             for number in range(3):
                 await do(live, Add(f"Sentence {number}."))
-            async with other.turn():
+            async with other.write():
                 now = other.store
                 then = rolled_back(now, shared.store_at(URL, 1))
                 other.sync_to(then)
                 other.record(RolledBack(4, 1))
                 other.commit()
-            async with live.looking():
+            async with live.read():
                 assert live.store.fingerprint == other.store.fingerprint == shared.store_at(URL, 1).fingerprint
                 assert search_of(live) == sorted(record.id for record in live.store) and live.iteration == 4
             assert isinstance(ear.events[-2], RolledBack)
@@ -459,10 +459,10 @@ def test_whoever_gives_up_waiting_for_a_turn_keeps_nobody_out(shared: SharedPlac
         async with opened(URL) as one, opened(URL) as other:
 
             async def waiting() -> None:
-                async with other.turn():
+                async with other.write():
                     raise AssertionError("it was not its turn")
 
-            async with one.turn():
+            async with one.write():
                 task = asyncio.create_task(waiting())
                 await asyncio.sleep(0.05)
                 task.cancel()
@@ -485,7 +485,7 @@ def test_whoever_goes_away_at_the_end_of_a_turn_leaves_it_whole(shared: SharedPl
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            async with asyncio.timeout(10), live.turn():
+            async with asyncio.timeout(10), live.write():
                 pass
             assert len(shared.events) == 3 and not shared.turn.locked()
 
@@ -509,7 +509,7 @@ def test_news_that_came_for_somebody_who_went_away_are_not_lost(shared: SharedPl
         async with opened(URL) as one, opened(URL) as other:
 
             async def looking() -> None:
-                async with other.looking():
+                async with other.read():
                     pass
 
             for number in range(20):
@@ -518,7 +518,7 @@ def test_news_that_came_for_somebody_who_went_away_are_not_lost(shared: SharedPl
                 await asyncio.sleep(0.001 * (number % 3))
                 task.cancel()
                 await asyncio.wait([task])
-            async with other.looking():
+            async with other.read():
                 assert other.iteration == 20 and other.store.fingerprint == one.store.fingerprint
 
     asyncio.run(work())

@@ -199,7 +199,7 @@ class TestBrokenConnections:
         backends(cluster)
         assert shared.act(Add("Two.")) == Added("n4")
         backends(cluster)
-        assert shared.writer.news() == ()
+        assert shared.writer.new_events() == ()
         assert LiveClient(url, "bo").act(Add("Three.")) == Added("n5"), "nobody stands in line for ever"
         open_backend(url).verify()
 
@@ -227,7 +227,7 @@ class TestBrokenConnections:
         shared = LiveClient(url, "ada")
         shared.act(Add("One."))
         events = open_backend(url).events[1:]
-        with pytest.raises(ConnectionLost, match="not committed"), shared.writer.turn():
+        with pytest.raises(ConnectionLost, match="not committed"), shared.writer.locked():
             backends(cluster)
             first = [e for e in events if not isinstance(e, Acted)]
             shared.writer.commit([*(_again(event) for event in first)])
@@ -270,7 +270,7 @@ class TestBrokenConnections:
         cluster.stop("immediate")
         try:
             with pytest.raises(Failed, match="cannot connect"):
-                shared.writer.news()
+                shared.writer.new_events()
         finally:
             cluster.start()
         assert shared.act(Add("One.")) == Added("n3")
@@ -279,7 +279,7 @@ class TestBrokenConnections:
         code = (
             f"import os, sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
             f"from live_stores import LiveClient\nshared = LiveClient({url!r}, 'ada')\n"
-            "with shared.writer.turn():\n    print('held', flush=True)\n    os.kill(os.getpid(), 9)"
+            "with shared.writer.locked():\n    print('held', flush=True)\n    os.kill(os.getpid(), 9)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.stdout == "held\n" and done.returncode == -9

@@ -147,10 +147,8 @@ def test_update_of_a_world_and_its_store(tmp_path: Path) -> None:
     def check(left: Path, acknowledged: list[str]) -> None:
         world = load_old(left / "world")
         folder = StoreFolder(left / "store")
-        texts = {record.text for record in folder.store()}
-        assert ("Bo is a tailor." in texts) == (folder.iteration == 1) and ("Bo is a smith." in texts) != (
-            folder.iteration == 1
-        )
+        said = " ".join(record.text for record in folder.store())
+        assert [word in said for word in ("tailor", "smith")] == [folder.iteration == 1, folder.iteration == 0]
         if acknowledged:
             assert encode(world) != old and folder.iteration == 1
 

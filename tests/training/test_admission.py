@@ -106,7 +106,7 @@ class Lesson:
             gate.answered(question)
         made = await stage(live, curator, self.task, 30, 30)
         verdict = await judged(gate, made, 1)
-        async with live.turn():
+        async with live.write():
             refused = not await settle(live, 1, "backward", "q", made, verdict)
             durable = live.commit()
         await durable

@@ -16,8 +16,19 @@ from kbgym.gym.episode import Transcript
 from kbgym.gym.policy import AgentFailed
 from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.training.exam import ResultWriter, Row, Shot, Summary, examine, read_rows, row_of, summarise
-from kbgym.training.no_store import examine_without, is_public, no_store_file
+from kbgym.training.exam import (
+    ResultWriter,
+    Row,
+    Shot,
+    Summary,
+    examine,
+    examine_without,
+    is_public,
+    no_store_file,
+    read_rows,
+    row_of,
+    summarise,
+)
 from kbgym.training.run import Settings
 from kbgym.worlds.world import Question, World
 
@@ -223,6 +234,7 @@ def test_a_summary_is_of_questions_with_a_score():
         characters=pytest.approx((5 + 5 + 2 * 14 + 5 + 3 * 14) / 3),
         outcomes={"agent_failed": 1, "answered": 3},
         gold_seen=0.0,
+        f1_within=pytest.approx((1 / 3, 1 / 3, 0.5, 0.5), abs=1e-6),
     )
     shown = Question("g", "s", "c", "t", "?", ("Cy Elm",), (), ("d1",))
     found = row_of(

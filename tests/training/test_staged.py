@@ -85,7 +85,7 @@ def test_a_pass_may_land_while_what_it_changes_is_what_it_was(
 ) -> None:
     async def work(live: LiveStore, made: StagedEdits) -> None:
         assert unchanged(live, made)
-        async with live.turn():
+        async with live.write():
             await live.environment.carry_out(meanwhile)
         assert unchanged(live, made) == may_land
 
@@ -94,7 +94,7 @@ def test_a_pass_may_land_while_what_it_changes_is_what_it_was(
 
 def test_a_step_that_is_true_no_more_is_kept_with_the_iteration_it_was_true_of(tmp_path: Path) -> None:
     async def work(live: LiveStore, made: StagedEdits) -> None:
-        async with live.turn():
+        async with live.write():
             await live.environment.carry_out(Delete("d1"))
             await apply_edits(live, 1, "backward", made)
 
@@ -108,7 +108,7 @@ def test_a_finished_forward_pass_is_recorded_from_its_question_to_its_outcome(tm
 
     async def work(live: LiveStore, made: StagedEdits) -> None:
         passed, base = await forward(live, Played(Read("d1"), Read("d2"), Answer("Bo Ek")), "Who?", 15, 30)
-        async with live.turn():
+        async with live.write():
             await live.environment.carry_out(Delete("d1"))
             record_forward(live, began, passed, base)
 
@@ -122,7 +122,7 @@ def test_a_finished_forward_pass_is_recorded_from_its_question_to_its_outcome(tm
 
 def test_a_refused_edit_is_kept_without_one(tmp_path: Path) -> None:
     async def work(live: LiveStore, made: StagedEdits) -> None:
-        async with live.turn():
+        async with live.write():
             reject_edits(live, 1, "backward", made)
 
     (note, _) = tried(tmp_path / "s", (Delete("d1"),), work)

@@ -55,8 +55,8 @@ def _question(number, **changes):
 
 
 BROKEN = {
-    "a node id twice": (lambda s: s["nodes"][3].update(id="s01"), "node id 's01' stands twice"),
-    "a question id twice": (_question(2, qid="q1"), "question id 'q1' stands twice"),
+    "a node id twice": (lambda s: s["nodes"][3].update(id="s01"), "'s01' stands twice"),
+    "a question id twice": (_question(2, qid="q1"), "'q1' stands twice"),
     "a support of nothing": (_question(1, support=["s99"]), "q1 is supported by 's99', which is no document"),
     "a strange sentence": (_text("Ada Moss's job is tuner.", "Ada Moss tunes."), "s01 is no sentence"),
     "a day that is none": (
@@ -65,36 +65,20 @@ BROKEN = {
     ),
     "no job": (_drop("Dirk Lund's job is miner."), "Dirk Lund has 0 job sentences"),
     "two jobs": (_text("Ada Moss's hobby is kites.", "Ada Moss's job is miner."), "Ada Moss has 2 job sentences"),
-    "one end": (_drop("Fitz Rook is a friend of Dirk Lund."), "told from one end only"),
-    "the same end twice": (
-        _text("Ada Moss is a friend of Egon Tarr.", "Ada Moss is a friend of Fitz Rook."),
-        "told twice from the same end",
-    ),
     "a negative count": (lambda s: s["meta"].update(n_distractors=-1), "is not a whole universe file"),
     "a stranger": (
         _text("Fitz Rook is a friend of Dirk Lund.", "Fitz Rook is a friend of Jon Doe."),
-        "names Jon Doe, about whom nothing else is said",
-    ),
-    "mother and father": (
-        _text("Ada Moss is the mother of Dirk Lund.", "Ada Moss is the father of Dirk Lund."),
-        "Ada Moss is called both a mother and a father",
+        "names Jon Doe",
     ),
     "a wrong gold": (_question(1, golds=["miner"]), "q1 has the gold \\['miner'\\], but the people say \\['pilot'\\]"),
     "a wrong abstention": (_question(1, unanswerable=True), "q1 has the gold"),
     "no gold": (_question(4, golds=[]), "q4 has the gold \\[\\]"),
     "not askable": (_question(5, text="Who is the pilot who lives in the city of Westby?"), "q5 cannot be asked"),
-    "an unknown template": (_question(1, template="qc1_shoe"), "unknown template 'qc1_shoe'"),
-    "another class": (_question(1, category="QC2"), "q1 is of class 'QC2', its template of QC1"),
-    "another shape": (_question(1, text="What does Fitz Rook do?"), "q1 does not read like qc1_job"),
-    "an unknown city": (
-        _question(5, text="Who is the tuner who lives in the city of Rome?"),
-        "q5 speaks of the city 'Rome'",
-    ),
-    "a split of nothing": (lambda s: s["splits"]["train"].append("q77"), "train names 'q77', which is no question"),
-    "in two splits": (lambda s: s["splits"]["eval"].append("q1"), "q1 is in two splits"),
+    "an unknown template": (_question(1, template="qc1_shoe"), "q1 is not of the template 'qc1_shoe'"),
+    "another shape": (_question(1, text="What does Fitz Rook do?"), "q1 is not of the template 'qc1_job'"),
+    "a person who is not there": (_question(1, text="What is the job of Jon Doe?"), "q1 names 'Jon Doe'"),
     "in no split": (lambda s: s["splits"]["train"].remove("q1"), "q1 is in no split"),
     "no nodes": (lambda s: s.pop("nodes"), "is not a whole universe file"),
-    "nodes of numbers": (lambda s: s.update(nodes=[1, 2]), "is not a whole universe file"),
 }
 
 

@@ -1,10 +1,8 @@
-"""A call of a tool by whoever plays over MCP, from when it is made until the pass has an answer to it.
+"""An agent that is connected over MCP and plays every pass in one conversation.
 
-One client plays every pass over MCP: the front of playing by hand for an agent that is connected already.
-
-Passes come one after the other. `next_question` shows the next; then the tools of the role play it. After a reader's
-pass in training the curator's is shown at once, gold and all, as the result of the call that ended the first. What the
-client remembers of earlier questions nobody can take from it, so what it plays is marked as one conversation.
+Passes follow one another. `next_question` shows the next one; then the tools of its role play it. After a reader's pass
+in training the curator's pass, with the expected answer, is the result of the call that ended the first. The client
+remembers earlier questions, so its exams are marked as one conversation.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from kbgym.mcp import ToolResult
 
 
 class AskedCall(msgspec.Struct, eq=False):
-    """A call, and where its result is waited for."""
+    """A call and the future of its result."""
 
     name: str
     arguments: dict[str, Any]
@@ -45,7 +43,7 @@ _OVER = "The pass is over; nothing more is done."
 
 
 class Conversation:
-    """What the client is served, and what the passes wait for."""
+    """The toolbox that the client is served, and the queue that the passes wait on."""
 
     texts = None  # the skills are told with the questions
 
@@ -92,7 +90,7 @@ class Conversation:
     # -- as the passes see it -----------------------------------------------------------------------------------------
 
     def begin(self, view: View, skill: Skill) -> None:
-        """A pass is at hand: the one before it is over."""
+        """Start a pass; the one before it is over."""
         task = told_of_pass(view, None if view.role in self._told else skill)
         self._told.add(view.role)
         follows = view.role == "curator" and self._asked is not None
@@ -109,21 +107,21 @@ class Conversation:
 
     @property
     def plays(self) -> bool:
-        """Whether a pass has been shown and is not over."""
+        """Return True while a pass has been shown and is not over."""
         return self._role is not None and not self._task
 
     def pause(self, said: str) -> None:
-        """The last pass is over, and no other is at hand."""
+        """End the last pass while no other is ready."""
         self._role = None
         self._leave(said)
 
     def finish(self, said: str) -> None:
-        """No pass will come any more."""
+        """End the conversation: no pass will follow."""
         self._end = said
         self.pause(said)
 
     def _leave(self, said: str) -> None:
-        """Answer what the last pass left waiting, and go on."""
+        """Answer the calls that the last pass left waiting."""
         if self._asked is not None:
             submitted = self._asked.name in ("answer", "done")
             over = "Submitted" if submitted else "It is carried out, and was the last action"

@@ -30,6 +30,7 @@ from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.reference.v3 import ReportReader
+from kbgym.agents.reference.v3_curator import ReportCurator
 from kbgym.agents.trust import PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.gym.policy import Agenda, Agent
@@ -60,7 +61,7 @@ def make_agent(
     if name == "reference":
         return ReferenceReader if role == "reader" else ReferenceCurator
     if name == "reference-v3":
-        return ReportReader if role == "reader" else GeneralCurator
+        return ReportReader if role == "reader" else ReportCurator
     if name == "general":
         return GeneralReader if role == "reader" else GeneralCurator
     if name.startswith("neutral:"):

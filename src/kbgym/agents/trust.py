@@ -1,7 +1,7 @@
-"""Who may play. A person may name anybody; what a folder names is data, until the person trusts that folder.
+"""Which agents may run: a person may name any agent; names that a folder gives are data until the folder is trusted.
 
-Trust is remembered in the user's own configuration folder, a file for each name in each place: what it is called is a
-hash of the two, so that another place, or another name in the same place, is asked about again. It loads no agent.
+Trust is kept in the user's configuration folder, one file for each name in each place. The file's name is a hash of
+the two, so that another place, or another name in the same place, is asked about again. No agent is loaded here.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _DOES = {"llm": "ask the model {} at your cost", "cassette": "play back the file
 def allowed(
     place: str, names: Iterable[str], given: Collection[str | None] = (), trust: bool = False
 ) -> frozenset[str]:
-    """The names of a place that may play: all of them, where they are built in, given by the person, or trusted.
+    """Return the names of a place if all of them may run: built-in names, names the person gave, and trusted names.
 
-    With `trust` they are from now on. Otherwise the error says what the place would have run.
+    With `trust` they are trusted from now on. Otherwise raise BadInput that says what the place would have run.
     """
     known = frozenset(names)
     strangers = sorted(name for name in known - set(given) if not is_trusted(place, name))
@@ -47,7 +47,7 @@ def is_trusted(place: str, name: str) -> bool:
 
 
 def refuse_stranger(name: str, trusted: Collection[str]) -> None:
-    """An agent that nobody allowed is not even loaded."""
+    """Raise BadInput for an agent that is neither built in nor trusted, before it is loaded."""
     if name not in BUILT_IN and name not in trusted:
         raise BadInput(f"the agent {name!r} comes from a file and would {_does(name)}; nobody has allowed that.")
 
@@ -77,7 +77,7 @@ def _file(place: str, name: str) -> Path:
 
 
 def config_folder() -> Path:
-    """$KBGYM_CONFIG, else kbgym below $XDG_CONFIG_HOME, else ~/.config/kbgym; it may not exist yet."""
+    """Return $KBGYM_CONFIG, else kbgym below $XDG_CONFIG_HOME, else ~/.config/kbgym; it may not exist yet."""
     if own := os.environ.get("KBGYM_CONFIG"):
         return Path(own)
     shared = os.environ.get("XDG_CONFIG_HOME")

@@ -1,4 +1,4 @@
-"""The figure of the gradient with its intervals, as SVG; the viewer draws learning curves and maps.
+"""The figures of the gradient and of a store's growth, as SVG; the viewer draws learning curves and maps.
 
 Colours are Okabe and Ito's, which people with any colour vision can tell apart; groups also differ by marker.
 
@@ -95,3 +95,37 @@ def gradient_dots(results: Results) -> str:
     axes[0].set_xlabel("ρ: actions over the flat store's (left is cheaper)")
     axes[1].set_xlabel("F1 minus the flat store's (right is better)")
     return _with_legend(figure, axes[0])
+
+
+def growth(results: Results, arm: str) -> str:
+    """Draw documents and links by iteration (a line a seed) and the out-degrees of the last stores."""
+    plt = plotting()
+    figure, (documents, links, degrees) = plt.subplots(1, 3, figsize=(11.6, 3.5))
+    for number, seed in enumerate(results.seeds):
+        points = seed.trained[arm].trajectory.points
+        steps = [point.iteration for point in points]
+        names = ("index documents", "net documents added") if number == 0 else (None, None)
+        documents.plot(steps, [p.authored for p in points], color=ORANGE, lw=3.2, alpha=0.7, label=names[0])
+        added = [p.documents - points[0].documents for p in points]
+        documents.plot(steps, added, color=BLUE, lw=1.2, ls="--", label=names[1])
+        links.plot(steps, [p.links for p in points], color=GREEN, lw=1.5)
+    for axis, name, letter in ((documents, "documents", "a"), (links, "links", "b")):
+        axis.axvline(results.seeds[0].trained[arm].settings.questions, color=GREY, lw=0.9, ls="--")
+        axis.set_xlabel("training iteration (dashed: epoch 2)")
+        axis.set_ylabel(name)
+        axis.set_title(f"({letter})", loc="left", fontsize=10)
+    documents.legend(loc="lower right", fontsize=8)
+    counts: dict[int, float] = {}
+    for seed in results.seeds:
+        for degree, count in seed.trained[arm].trajectory.degrees.histogram.items():
+            counts[degree] = counts.get(degree, 0) + count / len(results.seeds)
+    degrees.bar(list(counts), list(counts.values()), color=ORANGE, width=0.9)
+    if 0 in counts:
+        degrees.bar([0], [counts[0]], color=RED, width=0.9, label="empty")
+        degrees.legend(fontsize=8)
+    degrees.set_xlim(-1, max(counts, default=0) + 1)
+    degrees.set_xlabel("links of an index document")
+    degrees.set_ylabel("index documents a seed")
+    degrees.set_title("(c)", loc="left", fontsize=10)
+    figure.tight_layout()
+    return as_svg(figure)

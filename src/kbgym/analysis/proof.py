@@ -262,7 +262,7 @@ def values(proof: Proof) -> dict[str, Any]:
 
 def group_lines(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return groups of questions as a table for people, the paper's figures beside the gradient's."""
-    theirs = paper.RHO["trained-paper"] if any(name in paper.RHO["trained-paper"] for name in groups) else {}
+    theirs = paper.RHO["trained-paper"] if "neither" in groups else {}
     found = [f"{'':12}{'n':>4}  {'rho [95%]':>22}{'F1 flat → trained':>22}{'actions':>14}{'first page':>14}"]
     if theirs:
         found[0] += "   paper: rho, F1"
@@ -380,7 +380,7 @@ def _next(proof: Proof, run: Path, world: Path) -> list[str]:
     """Return what to do next, by the verdict and by what was run."""
     settings, verdict = proof.settings, proof.verdict
     again = f"kbgym prove {world} --out {run}"
-    look = f"see which questions changed and why: kbgym store explain {run}"
+    look = f"see which questions changed and why: kbgym view {run}"
     if verdict.word == "helps":
         first = f"serve the store: kbgym serve {run} --mcp --role reader"
     elif verdict.word == "hurts":

@@ -19,8 +19,7 @@ from kbgym.analysis.tables import arms, groups, readers, stores, training
 from kbgym.analysis.verdict import WORDS
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput, Missing
-from kbgym.training.exam import Row
-from kbgym.training.no_store import ARM, is_public, no_store_file
+from kbgym.training.exam import NO_STORE, Row, is_public, no_store_file
 
 TABLE_WORDS = (
     "In the tables: rho is the actions on a store over those on the flat store (B1), same questions: below 1 is "
@@ -66,6 +65,7 @@ def _sections(results: Results) -> tuple[Section, ...]:
                     arms.by_seed(results),
                     groups.non_inferiority(results),
                     groups.budget_split(results),
+                    readers.within(results),
                     readers.answers(results),
                 ],
             ),
@@ -150,7 +150,7 @@ def _no_store_note(results: Results) -> list[str]:
     rows = [_no_store_rows(seed, group) for seed in results.seeds for group in results.groups]
     known = "The text of this world is public and models may know it"
     if not all(rows):
-        return [f"{known}; its score without a store is missing: examine the flat store or the arm {ARM}."]
+        return [f"{known}; its score without a store is missing: examine the flat store or the arm {NO_STORE}."]
     flat = [seed.rows("flat", group) for seed in results.seeds for group in results.groups]
     return [
         f"{known}: without a store the same reader scores F1 {_f1(rows):.3f} on the same {sum(map(len, rows))} "
@@ -164,7 +164,7 @@ def _f1(several: Sequence[Sequence[Row]]) -> float:
 
 
 def _no_store_rows(seed: Seed, group: str) -> Sequence[Row]:
-    if seed.has(ARM, group):
-        return seed.rows(ARM, group)
+    if seed.has(NO_STORE, group):
+        return seed.rows(NO_STORE, group)
     beside = no_store_file(seed.file("flat", group))
     return tuple(read_lines(beside, Row)) if beside.exists() else ()

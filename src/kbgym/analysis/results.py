@@ -27,9 +27,8 @@ from kbgym.experiments.experiment import FILE, LESSONS, Plan, exams_of, read_pla
 from kbgym.sanitize import safe_text
 from kbgym.store import Store
 from kbgym.trace.events import Genesis
-from kbgym.training.exam import Row, read_rows
+from kbgym.training.exam import NO_STORE, Row, read_rows
 from kbgym.training.exam_header import KeptExam, exam_files, kept_exams
-from kbgym.training.no_store import ARM as NO_STORE
 from kbgym.training.run import Run, Settings
 from kbgym.worlds.kinds import WorldKind, kind_of
 from kbgym.worlds.world import Question, World

@@ -361,9 +361,8 @@ class Workspace:
         `header` is what the file beside it says, where reader and set have names that are not known here. Without
         `alone`, the reader is not asked without a store even where the text is public.
         """
-        from kbgym.training.exam import examine
+        from kbgym.training.exam import examine, examine_without
         from kbgym.training.exam_header import claim
-        from kbgym.training.no_store import examine_without
 
         reader = self.agent if reader is None else reader
         self.show_links_to(reader)
@@ -416,7 +415,7 @@ class Workspace:
     @property
     def is_public(self) -> bool:
         """Whether a score says something only beside the score without a store."""
-        from kbgym.training.no_store import is_public
+        from kbgym.training.exam import is_public
 
         return self.world is not None and is_public(self.world) and len(self.store) > 0
 

@@ -190,7 +190,12 @@ def _count(timeline: Timeline, template: Template, slots: Slots) -> Solution:
 def _number(count: int, reports: list[Report]) -> Solution:
     if not count:
         return Solution(NONE, [], True)
-    return Solution((str(count), _WORDS[count]) if count < len(_WORDS) else (str(count),), reports)
+    return Solution(numeral(count), reports)
+
+
+def numeral(count: int) -> tuple[str, ...]:
+    """Return a count as digits and, up to twenty, as a word."""
+    return (str(count), _WORDS[count]) if count < len(_WORDS) else (str(count),)
 
 
 def _names(found: Mapping[str, Sequence[Report]]) -> Solution | None:

@@ -16,13 +16,12 @@ from kbgym.api import open
 from kbgym.api.factory import CASSETTE
 from kbgym.cli.common import Printed, flags, forward_budget, progress, say, search_options, verb
 from kbgym.cli.settings import options, place
-from kbgym.cli.spending import Spending, spending_options, used_by_commands
+from kbgym.cli.spending import Spending, spending_options, used_by_commands, with_spend
 from kbgym.errors import BadInput, Failed
 from kbgym.experiments.chunks import PASSES, examine_on
 from kbgym.experiments.engines import NAMES, Name, WorkEngine, check, opened
-from kbgym.training.exam import read_rows, summarise
+from kbgym.training.exam import no_store_file, read_rows, summarise
 from kbgym.training.exam_header import check_header
-from kbgym.training.no_store import no_store_file
 from kbgym.training.probe import probe_run
 from kbgym.training.run import Run
 from kbgym.worlds.kinds import why_agent
@@ -103,7 +102,7 @@ def command(
         spending.confirm(agent, {"exam": left})
         with progress(f"exam {set_name}") as tick:
             passes = PASSES * spending.concurrency  # the models' client holds requests to the limit asked for
-            counted = spending.counted(tick, models, "exam", passes)
+            counted = with_spend(tick, models, passes)
             if reader is not None:
                 exam = opened.examine(reader, questions, out=out, concurrency=passes, tick=counted, header=header)
             else:

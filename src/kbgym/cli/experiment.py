@@ -41,10 +41,10 @@ from kbgym.experiments.experiment import (
     snapshots,
     trainings,
 )
+from kbgym.gym.observations import Observations
 from kbgym.sanitize import number_in
+from kbgym.training.exam import NO_STORE, is_public
 from kbgym.training.exam_header import exam_files
-from kbgym.training.no_store import ARM as NO_STORE
-from kbgym.training.no_store import is_public
 from kbgym.training.run import Settings
 from kbgym.worlds.kinds import agent_for, budget_of, kind_of
 from kbgym.worlds.people import HARD_BUDGET
@@ -209,7 +209,9 @@ def _settings(kind: Kind, world: World | None, worlds: dict[int, World], flags: 
         chosen["questions"] = min(chosen["questions"], *(len(one.split("train")) for one in worlds.values()))
     if budget := HARD_BUDGET if flags["hard"] else budget_of(world) if world else None:
         chosen["forward_budget"] = budget
-    return Settings(**chosen, reader=agent, curator=agent, observations="rich" if agent == "general" else "paper")
+    judge = agent if kind == "paper-original" and is_model(agent) else "rule"
+    shown: Observations = "rich" if agent == "general" else "paper"
+    return Settings(**chosen, reader=agent, curator=agent, judge=judge, observations=shown)
 
 
 def _drawn(world: World, kind: Kind, seed: int) -> World:

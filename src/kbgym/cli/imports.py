@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import click
 
 from kbgym.cli.common import Printed, size_options, splits_of, verb, with_search, world_values
 from kbgym.cli.main import Verbs
 from kbgym.cli.settings import options
-from kbgym.errors import BadInput
 from kbgym.search.base import SearchKind
-
-if TYPE_CHECKING:
-    from kbgym.worlds.phantomwiki.build import Shipped
-    from kbgym.worlds.splits import Sizes
-    from kbgym.worlds.world import World
 
 # source: the module under kbgym.cli that defines its click command, and the line `kbgym import --help` shows
 SOURCES: dict[str, tuple[str, str]] = {
     "paper-universe": ("imports:paper_universe", "The universe of the paper, as its authors published it."),
-    "phantomwiki": ("imports:phantomwiki", "PhantomWiki, by its own generator or from its output folder."),
+    "phantomwiki": ("imports:phantomwiki", "PhantomWiki, from the output folder of its generator."),
     "corpus": (
         "corpus:corpus_command",
         "Your own documents: Markdown, text, HTML, JSONL, CSV; and questions.",
@@ -118,47 +111,30 @@ def paper_universe(file: Path, out: Path) -> Printed:
 
 @verb("phantomwiki")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
-@click.option("--from", "source", type=click.Path(path_type=Path), help="An output folder of pw-generate, to import.")
-@click.option("--seed", type=int, help="The generator's seed.  [default: 1]")
-@options("trees", "per_type")
-@click.option("--disjoint-keys", is_flag=True, help="Draw the splits from the whole pools; no test key is trained on.")
+@click.option("--from", "source", type=click.Path(path_type=Path), required=True, help="Output folder of pw-generate.")
 @size_options
-def phantomwiki(
-    out: Path,
-    source: Path | None,
-    seed: int | None,
-    trees: int | None,
-    per_type: int | None,
-    disjoint_keys: bool,
-    **given: int,
-) -> Printed:
+def phantomwiki(out: Path, source: Path, **given: int) -> Printed:
     """Make a world of PhantomWiki: its articles' sentences, its questions, whole pools and supports.
 
-    Runs the official generator (phantom-wiki 1.0.3 with SWI-Prolog) at the paper's settings, or imports what it wrote
-    with --from. Every shipped question is checked against the answer the articles give. Says which keys the splits
-    share; --disjoint-keys avoids it. Writes the whole world or nothing.
+    Reads the output of the official generator (phantom-wiki 1.0.3; scripts/install_phantomwiki.sh installs it). At the
+    paper's settings: pw-generate -od pw-output --seed 1 --num-family-trees 16 --num-questions-per-type 60
+    --article-format json --question-format json. Every shipped question is checked against the answer that the
+    articles give. Reports which keys the splits share.
 
     \b
-    Examples:
-      kbgym import phantomwiki --out worlds/phantomwiki
-      kbgym import phantomwiki --from pw-output --disjoint-keys --out worlds/phantomwiki-disjoint
+    Example:
+      kbgym import phantomwiki --from pw-output --out worlds/phantomwiki
     """
-    from kbgym.worlds.phantomwiki import RESERVED, leakage
+    from kbgym.worlds.phantomwiki import RESERVED, build, leakage
     from kbgym.worlds.splits import Sizes
 
-    if min(given.values()) < 0:
-        raise BadInput("a split cannot have fewer than no questions.")
-    if source is not None and (seed, trees, per_type) != (None, None, None):
-        raise BadInput("--seed, trees and per_type go with generating; leave them out with --from.")
-    wanted = (1 if seed is None else seed, 16 if trees is None else trees, 60 if per_type is None else per_type)
-    world, shipped = _phantomwiki(source, wanted, Sizes(**given), disjoint_keys)
+    world, shipped = build(source, Sizes(**given))
     world.save(out)
     shared = leakage(world)
     result = {
         **world_values(world),
         "shipped": shipped,
         "reserved": list(RESERVED),
-        "disjoint_keys": disjoint_keys,
         "leakage": {
             name: {"questions": leak.questions, "shared": leak.shared, "share": round(leak.share, 4)}
             for name, leak in shared.items()
@@ -169,27 +145,11 @@ def phantomwiki(
         [
             f"{out}: {shipped.articles} articles, {shipped.sentences:,} documents; {shipped.questions} shipped "
             f"questions ({shipped.distinct} distinct), all answered alike by our pools.",
-            f"{len(world.questions)} questions in the splits ({splits_of(world)}), drawn from "
-            f"{'the whole pools' if disjoint_keys else 'the shipped ones'}; {', '.join(RESERVED)} are reserved.",
+            f"{len(world.questions)} questions in the splits ({splits_of(world)}); {', '.join(RESERVED)} are reserved.",
             f"Left out of every split: tautologies, which ask for the value they name "
             f"({shipped.tautologies} of the shipped questions).",
-            f"Questions whose key a training question names too: {told or 'none'}."
-            + ("" if disjoint_keys else " Use --disjoint-keys to have none."),
+            f"Questions whose key a training question names too: {told or 'none'}.",
             f"hash {world.hash}",
         ]
     )
     return result, text
-
-
-def _phantomwiki(source: Path | None, wanted: tuple[int, int, int], sizes: Sizes, apart: bool) -> tuple[World, Shipped]:
-    """Read the generator's output folder, or generate one with a seed, so many trees and questions per type."""
-    from kbgym.worlds.phantomwiki import build
-    from kbgym.worlds.phantomwiki.files import check, generate
-
-    if source is not None:
-        return build(source, sizes, apart, 1)
-    with tempfile.TemporaryDirectory(prefix="kbgym-phantomwiki-") as scratch:
-        generate(Path(scratch), *wanted)
-        world, shipped = build(Path(scratch), sizes, apart, wanted[0])
-    check(*wanted, (shipped.articles, shipped.sentences, shipped.questions))
-    return world, shipped

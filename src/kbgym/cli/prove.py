@@ -30,16 +30,15 @@ from kbgym.api.factory import CASSETTE, agents_named, settings_with, training_se
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
 from kbgym.cli.common import Printed, progress, say, settings_given, verb
 from kbgym.cli.settings import option, options, place
-from kbgym.cli.spending import Spending, spending_options, training_plan
+from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
 from kbgym.cli.train import begin, players, training_options
 from kbgym.errors import BadInput
 from kbgym.experiments.chunks import PASSES
 from kbgym.store import Store, ledger
 from kbgym.trace.events import Committed
-from kbgym.training.exam import read_rows
+from kbgym.training.exam import no_store_file, read_rows
 from kbgym.training.exam_header import place_for
 from kbgym.training.lessons import schedule
-from kbgym.training.no_store import no_store_file
 from kbgym.training.probe import probe_run
 from kbgym.training.run import Run, Settings
 from kbgym.worlds.people import generate
@@ -173,7 +172,7 @@ class ProofSteps:
                             out=file,
                             models=models,
                             concurrency=passes,
-                            tick=self._spending.counted(tick, models, "exam", passes),
+                            tick=with_spend(tick, models, passes),
                             header=opened.exam_header(reader, questions, name),
                             alone=opened.at == 0 and name != TRAINED,
                         )
@@ -187,7 +186,7 @@ class ProofSteps:
             with progress("embedding") as tick:
                 trainer = trainer_for(run, agents_named(settings, models, world=run.world), tick=tick)
             with progress("training") as tick:
-                teach(trainer, self._spending.counted(tick, models, "lesson", settings.batch_size))
+                teach(trainer, with_spend(tick, models, settings.batch_size))
 
     @property
     def _asked(self) -> int:

@@ -91,8 +91,6 @@ KEYS: dict[str, SettingInfo] = {
     "usage_from": SettingInfo("models", "Path of the token usage in a command's JSON output."),
     "links": SettingInfo("import", "Links between the files become links of the store.", bool, True),
     "unit": SettingInfo("import", "What a document holds.  [passage]", click.Choice(["passage", "sentence"]), True),
-    "trees": SettingInfo("import", "Family trees of PhantomWiki.  [16]", _COUNT),
-    "per_type": SettingInfo("import", "Questions of each of PhantomWiki's 8 types.  [60]", _COUNT),
     "structure": SettingInfo("import", "As --links; pages link to their sentences and to pages they name.", bool, True),
     "site": SettingInfo("import", "As --links; links to this address count as links between the files."),
     "about": SettingInfo("import", "Describes the documents in a sentence or two, for a model's prompt."),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -29,57 +29,8 @@ if TYPE_CHECKING:
     from kbgym.training.run import Settings
 
 
-Unit = Literal["exam", "lesson"]  # a pass of an exam; a lesson with all its passes
-# What a unit under way has cost on average, of all it will: every request sends the whole past, so the end is dearest.
+# The average share of its tokens that a unit under way has used: each request sends all that came before.
 UNDER_WAY = 1 / 3
-
-
-class LearntForecast:
-    """Tokens of everything that was confirmed.
-
-    A kind of unit nobody has played yet is taken to differ from what is typical by as much as those that were played.
-    """
-
-    def __init__(self) -> None:
-        self._typical: dict[Unit, float] = {}
-        self._left: Counter[Unit] = Counter()
-        self._played: dict[object, tuple[Unit, float, float]] = {}
-
-    def plan(self, passes: Mapping[str, int], typical: Mapping[str, tuple[int, int, int]]) -> None:
-        """So many passes of each kind are to be played, each of about so many tokens: prompt, of them cached, reply."""
-        tokens: Counter[Unit] = Counter()
-        units: Counter[Unit] = Counter()
-        for kind, count in passes.items():
-            unit: Unit = "exam" if kind == "exam" else "lesson"
-            prompt, _, completion = typical[kind]
-            tokens[unit] += count * (prompt + completion)
-            units[unit] = units[unit] + count if unit == "exam" else max(units[unit], count)
-        for unit, count in units.items():
-            if count:
-                self._typical[unit] = self._typical.get(unit, 0.0) + tokens[unit] / count
-                self._left[unit] = max(self._left[unit], count)
-
-    def played(self, step: object, unit: Unit, units: float, tokens: float) -> None:
-        """A step of the verb has played so many units so far, at so many tokens in all."""
-        self._played[step] = (unit, units, tokens)
-
-    def rest(self) -> float | None:
-        """Tokens still to come; None where nothing was planned or nothing was played."""
-        tokens, units = dict.fromkeys(self._left, 0.0), dict.fromkeys(self._left, 0.0)
-        for unit, count, used in self._played.values():
-            if unit in units:
-                units[unit] += count
-                tokens[unit] += used
-        usual = sum(count * self._typical[unit] for unit, count in units.items())
-        if not usual:
-            return None
-        ratio = sum(tokens.values()) / usual
-        return sum(
-            max(0.0, left - units[unit]) * (tokens[unit] / units[unit] if units[unit] else self._typical[unit] * ratio)
-            for unit, left in self._left.items()
-        )
-
-
 CHARACTERS = 4  # a token, roughly
 Plan = tuple[str, dict[str, int]]  # who plays, and how many passes of which kind
 
@@ -105,7 +56,6 @@ class Spending:
         if path := given.pop("usage_from", None):
             os.environ[USAGE_FROM] = path  # as everything else that holds for commands is said
         self._budget: Budget | None = None
-        self._forecast = LearntForecast()
 
     @contextmanager
     def models(self, names: Iterable[str], cassette: Path | None) -> Iterator[Models | None]:
@@ -134,10 +84,8 @@ class Spending:
             if name.startswith("llm:") and any(some.values()):
                 passes.setdefault(name, Counter()).update(some)
         if passes:
-            from kbgym.agents.llm.prices import TYPICAL, forecast
+            from kbgym.agents.llm.prices import forecast
 
-            for some in passes.values():
-                self._forecast.plan(some, TYPICAL)
             costs = {name: forecast(self._prices(name), dict(of)) for name, of in passes.items()}
             lines = [f"{name}: {cost}{f', {each}' if each else ''}" for name, cost in costs.items()]
             self._go_on(lines, all(map(_is_local, costs)))
@@ -154,31 +102,6 @@ class Spending:
         basis = f"{CHARACTERS} characters a token, no corrections"
         said = f"{len(requests):,} requests, about {tokens:,} tokens, {money} ({basis}; {prices.table})"
         self._go_on([f"{name}: {said}"], _is_local(name))
-
-    def counted(self, tick: ProgressCallback, models: Models | None, unit: Unit, at_once: int = 1) -> ProgressCallback:
-        """The same tick with what was spent so far, and what everything confirmed is expected to come to by now.
-
-        One call a step of a verb; a unit is what the tick counts, so many of them may be under way at once.
-        """
-        if models is None:
-            return tick
-        begun, step, first = models.budget.spent.tokens, object(), -1
-
-        def counting(done: int, total: int, note: str) -> None:
-            nonlocal first
-            first = done - 1 if first < 0 else first
-            spent = models.budget.spent
-            units = done - first + UNDER_WAY * min(at_once, total - done)
-            self._forecast.played(step, unit, units, spent.tokens - begun)
-            rest = self._forecast.rest()
-            note = f"{note}  {_spent(spent.tokens, spent.cost)}"
-            if rest and spent.tokens:
-                whole = spent.tokens + round(rest)
-                dearer = None if spent.cost is None else spent.cost * whole / spent.tokens
-                note += f" of about {_spent(whole, dearer)}"
-            tick(done, total, note)
-
-        return counting
 
     def _prices(self, name: str) -> Prices:
         from kbgym.agents.llm.prices import Prices
@@ -230,14 +153,26 @@ def _size(request: Request) -> int:
     return len(encode((request.system, request.messages, request.tools)))
 
 
-def with_spend(tick: ProgressCallback, models: Models | None) -> ProgressCallback:
-    """The same tick with what was spent so far behind its note."""
+def with_spend(tick: ProgressCallback, models: Models | None, at_once: int = 0) -> ProgressCallback:
+    """Return the callback with what was spent so far in its note.
+
+    With `at_once`, the number of units under way at a time, the note also has what this step is expected to come to.
+    """
     if models is None:
         return tick
+    begun, first = models.budget.spent.tokens, -1
 
     def spending(done: int, total: int, note: str) -> None:
+        nonlocal first
+        first = done - 1 if first < 0 else first
         spent = models.budget.spent
-        tick(done, total, f"{note}  {_spent(spent.tokens, spent.cost)}")
+        note = f"{note}  {_spent(spent.tokens, spent.cost)}"
+        if at_once and spent.tokens > begun:
+            units = done - first + UNDER_WAY * min(at_once, total - done)
+            left = round((spent.tokens - begun) * max(0.0, total - first - units) / units)
+            cost = None if spent.cost is None else spent.cost * (spent.tokens + left) / spent.tokens
+            note += f" of about {_spent(spent.tokens + left, cost)}"
+        tick(done, total, note)
 
     return spending
 

@@ -26,7 +26,7 @@ from kbgym.cli.common import (
 )
 from kbgym.cli.exam import Where, engine_options
 from kbgym.cli.settings import option, options
-from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands
+from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands, with_spend
 from kbgym.errors import BadInput
 from kbgym.experiments.controls import CONTROLS, controlled
 from kbgym.store import Store, ledger
@@ -109,7 +109,7 @@ def command(
         evaluations = len(world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
         spending.confirm_all(training_plan(settings, left, evaluations))
         with progress("training") as tick:
-            teach(trainer, spending.counted(tick, models, "lesson", settings.batch_size))
+            teach(trainer, with_spend(tick, models, settings.batch_size))
     counted, share = ledger(trainer.store), coverage(trainer.store).direct
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
     result = {

@@ -1,9 +1,8 @@
 """Ray as an engine: chunks of work on the processes of one machine or of a cluster.
 
-What all chunks share is put into the object store once, travels once to each node, and is unpacked once in each worker
-process; numpy arrays in it are not even copied there. A chunk whose worker dies is run again, nothing else is. Without
-an address a private cluster is started on this machine, behind a token of its own, without dashboard or usage
-statistics, and taken down at the end. Of a lost worker Ray itself prints a line. It knows nothing of what the work is.
+Shared data is put into the object store once, sent once to each node, and unpacked once in each worker process; numpy
+arrays are not copied. Only a chunk whose worker dies is run again. Without an address a private cluster is started on
+this machine, behind a token, without dashboard or usage statistics, and shut down at the end.
 """
 
 from __future__ import annotations
@@ -59,42 +58,33 @@ class RayEngine:
     def _start(self, workers: int | None) -> None:
         # Sockets lie in there, and their paths must be short.
         self._scratch = Path(tempfile.mkdtemp(prefix="kbgym-ray-", dir="/tmp" if os.path.isdir("/tmp") else None))
-        for once_more in (True, False):  # a busy machine may take longer than the 30 s Ray gives it
-            try:
-                self._ray.init(
-                    address="local",
-                    num_cpus=workers,
-                    include_dashboard=False,
-                    log_to_driver=False,
-                    logging_level="error",
-                    _temp_dir=str(self._scratch),
-                )
-                return
-            except Exception as error:  # Ray raises nothing more particular
-                self._ray.shutdown()
-                if not once_more:
-                    self.close()
-                    raise Failed(f"Ray did not start on this machine: {_first_line(error)}") from error
+        try:
+            self._init(address="local", num_cpus=workers, include_dashboard=False, _temp_dir=str(self._scratch))
+        except Exception as error:  # Ray raises nothing more particular
+            self.close()
+            raise Failed(f"Ray did not start on this machine: {_first_line(error)}") from error
 
     def _connect(self, address: str) -> None:
-        nobody = f"there is no Ray cluster at address {address}"
         host, _, port = address.removeprefix("ray://").rpartition(":")
-        if address != "auto":
-            # Asked first, because Ray itself tries for minutes before it gives up.
-            try:
+        try:
+            if address != "auto":  # Ray itself tries for minutes before it gives up
                 socket.create_connection((host.strip("[]"), int(port)), timeout=WAIT).close()
-            except (OSError, ValueError) as error:
-                raise BadInput(f"{nobody}: {_first_line(error)}.") from error
-        for left in (2, 1, 0):  # a busy cluster may take longer to make room for us than the 30 s Ray gives it
+            self._init(address=address)
+        except ImportError as error:
+            raise Missing(f"address {address} needs Ray's client; run `pip install 'kbgym[ray]'`.") from error
+        except (OSError, ValueError, RuntimeError) as error:
+            raise BadInput(f"there is no Ray cluster at address {address}: {_first_line(error)}.") from error
+
+    def _init(self, **options: Any) -> None:
+        """Connect to Ray; again if a busy machine took longer than the 30 s Ray gives it."""
+        for left in (2, 1, 0):
             try:
-                self._ray.init(address=address, log_to_driver=False, logging_level="error")
+                self._ray.init(log_to_driver=False, logging_level="error", **options)
                 return
-            except ImportError as error:
-                raise Missing(f"address {address} needs Ray's client; run `pip install 'kbgym[ray]'`.") from error
-            except (ConnectionError, ValueError, RuntimeError) as error:
-                if not left or not isinstance(error, ConnectionAbortedError):
-                    raise BadInput(f"{nobody} that takes us: {_first_line(error)}") from error
+            except (ConnectionError, RuntimeError):
                 self._ray.shutdown()
+                if not left:
+                    raise
 
     def run(self, work: Callable[[S, T], R], shared: S, items: Iterable[T]) -> Iterator[R]:
         ray, end = self._ray, object()
@@ -131,7 +121,7 @@ class RayEngine:
         return found
 
     def close(self) -> None:
-        """Let go of the cluster, and take it down if it is ours."""
+        """Disconnect, and shut down a cluster of our own."""
         if self._ours:
             self._ray.shutdown()
         if self._scratch is not None:
@@ -144,7 +134,7 @@ _held: dict[str, Any] = {}  # what the chunks of this process share: one thing a
 
 
 def _task(work: Callable[[Any, Any], Any], ours: str, box: list[Any], item: Any) -> Any:
-    """One chunk. An error meant for the user is returned as a value: raised, Ray would wrap it in a traceback."""
+    """Run one chunk. Return errors meant for the user as values, since Ray would wrap them in a traceback."""
     try:
         return work(_shared(box[0], ours), item)
     except KbgymError as error:

@@ -25,9 +25,8 @@ from kbgym.search.factory import engine_for
 from kbgym.search.index import ExactIndex
 from kbgym.store import Store
 from kbgym.sync import run_sync
-from kbgym.training.exam import ResultWriter, Row, examine
+from kbgym.training.exam import ResultWriter, Row, examine, no_store_file, of_no_store
 from kbgym.training.exam_header import ExamHeader, claim
-from kbgym.training.no_store import no_store_file, of_no_store
 from kbgym.training.run import Settings
 from kbgym.worlds.world import Question
 

@@ -1,7 +1,7 @@
-"""The values that pass between an agent and the store: actions, and what became of them.
+"""Actions and results: the values that pass between an agent and the store.
 
-An action is what an agent asks for; a result says what happened, by id. Both are immutable, tagged with their name, and
-stand in the trace exactly as they are here. `tools.py` gives them schemas and words, `environment.py` their effect.
+Both are immutable, tagged with their name, and recorded in the trace as they are. `tools.py` has the schemas,
+`environment.py` the effects.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class Observation(msgspec.Struct, frozen=True):
 
     @property
     def ids(self) -> set[str]:
-        """The ids of all documents shown or mentioned as mirrors."""
+        """Return the ids of all documents shown or mentioned as mirrors."""
         return {id for document in self.documents for id in (document.id, *document.mirrors)}
 
 

@@ -130,7 +130,7 @@ class TrainedEngine(Protocol):
 
 
 def texts_in(action: Action) -> tuple[str, ...]:
-    """What an action searches for or writes: the texts a search engine must know vectors of."""
+    """Return the texts that an action searches for or writes and that need vectors."""
     match action:
         case Search(text) | Add(text) | Edit(_, text) | Correct(text):
             return (text,)
@@ -215,7 +215,7 @@ def learnt_from(store: Store, index: str) -> Learnt:
 
 
 def _duplicate(store: Store, text: str, id: str | None, advice: Advice) -> str | None:
-    """The document that already says this: equal text needs no judge, a judged one must still be there."""
+    """Return the document that already says this: one with equal text, else the judged one if it still exists."""
     same = store.same_text(text, other_than=id)
     if same is not None:
         return same
@@ -248,7 +248,7 @@ class Environment:
 
     @property
     def require_visible_ids(self) -> bool:
-        """A pass may name only documents it was shown: where ids are codes, guessing one is no way of finding it."""
+        """Return True if a pass may name only documents it was shown, because ids are codes that could be guessed."""
         return self.store.coded
 
     async def step(self, action: Action, role: Role) -> Step:
@@ -256,13 +256,13 @@ class Environment:
         return await self.carry_out(check(action, role))
 
     async def carry_out(self, action: Action) -> Step:
-        """Advise, apply. A new or edited document is searchable by the very next action."""
+        """Carry out a checked action. A new or edited document is searchable by the next one."""
         await self.engine.prepare((*texts_in(action), *self._texts_moved(action)))
         advice = await self._advise(action)
         if isinstance(advice, Nearest):
             self.store.fetch((*advice.ids, *(one.index for one in advice.learnt)))
         result = apply(self.store, action, advice)
-        self.follow(result)
+        self.update_index(result)
         judged = advice if isinstance(advice, Verdict) and advice.checks else None
         return Step(action, result, self.observed(result), judged)
 
@@ -337,7 +337,7 @@ class Environment:
         trained = self.engine.trained
         return self.engine if trained is None or id not in store.indexes else trained, store[id].text
 
-    def follow(self, result: Result) -> None:
+    def update_index(self, result: Result) -> None:
         """Bring the search up to date with what an action did to the store."""
         match result:
             case Added(id) | Edited(id) | Corrected(id) if (filed := self._filed(self.store, id)) is not None:

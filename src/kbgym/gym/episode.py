@@ -1,4 +1,4 @@
-"""One budgeted pass of one policy over one environment: the whole loop on one screen.
+"""Play one budgeted pass of a policy over an environment.
 
 Forward passes, exams and backward passes are this same code; only role, task and budget differ.
 """
@@ -23,7 +23,7 @@ Outcome = Literal["answered", "done", "out_of_budget", "agent_failed"]
 
 
 class Acting(Protocol):
-    """What a pass acts on: an environment, or a wrapper around one. `require_visible_ids`: see `Environment`."""
+    """An environment of a pass, or a wrapper around one. For `require_visible_ids` see `Environment`."""
 
     @property
     def require_visible_ids(self) -> bool: ...
@@ -44,7 +44,7 @@ class Transcript(msgspec.Struct, frozen=True):
 
     @property
     def characters(self) -> int:
-        """How much text the agent was given to read."""
+        """Return the number of characters the agent was given to read."""
         return sum(len(step.observation.text) for step in self.steps)
 
     @property
@@ -89,7 +89,7 @@ async def play(
 
 
 def _of_shown(action: Action, task: Task, steps: Sequence[Step]) -> Action:
-    """The action, or what is wrong with it: it names a document that nothing in this pass has shown."""
+    """Return the action, or `Invalid` if it names a document that nothing in this pass has shown."""
     if not (named := documents_named(action)):
         return action
     known = {id for step in steps for id in step.observation.ids}
@@ -104,7 +104,7 @@ def _of_shown(action: Action, task: Task, steps: Sequence[Step]) -> Action:
 
 
 def _outcome(steps: Sequence[Step]) -> Outcome:
-    """What a pass of these steps has come to so far; only an answer or `done` ends it before the budget does."""
+    """Return the outcome of a pass after these steps; only an answer or `done` ends it before the budget."""
     match steps[-1].action if steps else None:
         case Answer():
             return "answered"

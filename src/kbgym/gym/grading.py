@@ -76,12 +76,12 @@ class Grade(NamedTuple):
 
 
 def normalise(text: str) -> str:
-    """Lower case, no punctuation, no articles, white space folded: in that order, as SQuAD does."""
+    """Return a text in lower case, without punctuation and articles and with white space folded, as SQuAD does."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def f1(answer: str, gold: str) -> float:
-    """Token F1 of normalised texts; where one of them has no token left, 1 if both have none."""
+    """Return the token F1 of normalised texts; if one has no token left, 1 if both have none."""
     given, wanted = normalise(answer).split(), normalise(gold).split()
     same = sum((Counter(given) & Counter(wanted)).values())
     if not same:
@@ -91,7 +91,7 @@ def f1(answer: str, gold: str) -> float:
 
 
 def set_f1(answer: str, gold: str) -> float:
-    """PhantomWiki's F1: both sides are sets of what stands between commas, case and outer white space aside."""
+    """Return PhantomWiki's F1 over the sets of parts between commas, without case and outer white space."""
     given, wanted = _members(answer), _members(gold)
     same = len(given & wanted)
     return 2 * same / (len(given) + len(wanted))
@@ -106,13 +106,13 @@ def exact(answer: str, gold: str) -> float:
 
 
 def abstains(answer: str) -> bool:
-    """Whether an answer says, in one of the usual ways, that there is no answer. An empty one says nothing."""
+    """Return True if an answer says in a usual way that there is no answer. An empty one does not."""
     said = _TAIL.sub("", normalise(answer))
     return said in ABSTENTIONS or _LEAD.sub("", said) in ABSTENTIONS or _DENIAL.search(said) is not None
 
 
 def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
-    """The best score over the golds; for an unanswerable question 1 for abstaining and 0 for anything else."""
+    """Return the best score over the golds; for an unanswerable question 1 for abstaining, else 0."""
     if unanswerable:
         right = abstains(answer) or any(normalise(gold) and exact(answer, gold) for gold in golds)
         return Grade(float(right), float(right))
@@ -200,7 +200,7 @@ def _date(year: str, month: str, day: str) -> str | None:
 
 
 def _spellings(gold: str) -> list[str]:
-    """A gold, and if it is a number below a hundred the same number as a digit or a word."""
+    """Return a gold and, if it is a number below a hundred, its other spellings."""
     text = gold.strip().lower()
     if text in _WORDS:
         return [gold, str(_WORDS.index(text))]

@@ -1,4 +1,4 @@
-"""How results read as text: `paper`, as the paper has it, and `rich`, which says what a reader would otherwise look up.
+"""Render results as text: `paper`, as the paper has it, or `rich`, which says what a reader would otherwise look up.
 
 `rich` marks what has links and how many ("[n86] People who live in Lund (34 links)"), puts the documents of an index
 that state the same kind of thing together, shows a fact that is told from both ends once, and says where results end.
@@ -74,7 +74,7 @@ def _marked(found: Observation, corrected: dict[str, tuple[str, ...]]) -> Observ
 
 
 def render(result: Result, text_of: Callable[[str], str]) -> str:
-    """What the agent reads. `text_of` gives a document's text at the time of the action."""
+    """Return what the agent reads. `text_of` returns a document's text at the time of the action."""
 
     def line(id: str) -> str:
         return f"[{id}] {text_of(id)}"

@@ -1,4 +1,4 @@
-"""The seam between the protocol and whoever plays: what an agent may see, and the one thing it must do.
+"""The interface of policies: what an agent may see, and the action it returns.
 
 A policy is a function from a view to one action. It is given no world, no store and no gold before its answer. One
 policy object plays one pass; it may remember what it likes, but everything it needs is in the view.
@@ -50,8 +50,9 @@ class Lookup(msgspec.Struct, frozen=True):
     seeks: tuple[str, ...] = ()
 
 
-# Why a key is worth work: this question names it; an earlier one did; its index misses a document that was seen; other
-# documents imply one it does not have; facts under it changed; nobody named it, but questions ask for its kind.
+# Why a key is worth work. named: this question names it; asked: an earlier one did; incomplete: its index misses a
+# document that was seen; doubted: other documents imply one it lacks; changed: facts under it changed; sibling: no
+# question named it, but questions ask for its kind.
 Reason = Literal["named", "asked", "incomplete", "doubted", "changed", "sibling"]
 
 
@@ -75,7 +76,7 @@ class IndexTask(msgspec.Struct, frozen=True):
 
     @property
     def cost(self) -> int:
-        """The fewest actions that complete it: a page for each search, adding the index, linking what is known."""
+        """Return the fewest actions that complete the task: searches, adding the index, and linking what is known."""
         return len(self.lookups) + (self.index is None) + max(1, math.ceil(len(self.known) / MOST_TARGETS))
 
 

@@ -113,12 +113,12 @@ _EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"]) - {"done"} | {"cor
 
 
 def is_editing(action: Action) -> bool:
-    """Whether an action may change a store."""
+    """Return True if an action may change a store."""
     return action.__struct_config__.tag in _EDITING
 
 
 def documents_named(action: Action) -> tuple[str, ...]:
-    """The ids of the documents an action speaks of."""
+    """Return the ids of the documents that an action names."""
     named = tuple(getattr(action, field) for field in ("id", "source", "target") if hasattr(action, field))
     return (*named, *action.targets) if isinstance(action, LinkMany) else named
 
@@ -138,7 +138,7 @@ def openai_tools(role: Role) -> list[dict[str, Any]]:
 
 
 def parse(name: str, arguments: Mapping[str, Any], role: Role) -> Action:
-    """The action a call asks for, checked and tidied, or `Invalid` with the reason."""
+    """Return the action of a call, checked and with tidy texts, or `Invalid` with the reason."""
     shown = "".join(c for c in name[:40] if c.isprintable())
     if name not in ROLES[role]:
         return Invalid(shown, f"there is no tool {shown!r} here; the tools are {', '.join(ROLES[role])}.")
@@ -153,7 +153,7 @@ def parse(name: str, arguments: Mapping[str, Any], role: Role) -> Action:
 
 
 def check(action: Action, role: Role) -> Action:
-    """The same action with its texts tidied, or `Invalid`; every action passes here before it is applied."""
+    """Return an action with tidy texts, or `Invalid`. Every action is checked here before it is applied."""
     name = action.__struct_config__.tag
     if isinstance(action, Invalid):
         return Invalid(_plain(str(action.name))[:40], _plain(str(action.reason)))
@@ -206,5 +206,5 @@ def _number(value: int) -> str:
 
 
 def _plain(sentence: str) -> str:
-    """Somebody else's message as one short line."""
+    """Return another library's message as one short line."""
     return "".join(c for c in sentence[:400].replace("`", "'").replace(" - at '$.", " in '") if c.isprintable())[:200]

@@ -1,8 +1,8 @@
 """From a sentence to the key it names.
 
-The value is looked for first; what is left must be words that say which key it is, or words that say nothing. Anything
-else ("Residents of X born in 1950", two people, a value and a person) names no key: whoever guessed would hold an
-index for one of other members. Case, articles, full stops, plurals and the order of the words do not matter.
+The value is looked for first; the other words must say which key it is, or nothing. Any other sentence ("Residents of X
+born in 1950", two people, a value and a person) names no key, because a guess could hold an index for one of other
+members. Case, articles, full stops, plurals and the order of the words do not matter.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ _STATES = frozenset("is are was were has have had".split())
 
 
 def is_relation(word: str) -> bool:
-    """Whether a word names a relation between people, in the singular or the plural."""
+    """Return True if a word names a relation between people, in the singular or the plural."""
     return (word,) in _RELATIONS
 
 
 @lru_cache(maxsize=200_000)
 def names(text: str, key: IndexKey) -> bool:
-    """Whether a sentence names this key and says nothing else, whoever wrote it."""
+    """Return True if a sentence names this key and says nothing else."""
     words, of = words_of(text), key.kind if key.kind in KIND_WORDS else PERSON
     return any(
         words[start : start + len(form)] == form and _read(words, start, start + len(form), of) == (key.kind, key.then)
@@ -75,7 +75,7 @@ def names(text: str, key: IndexKey) -> bool:
 
 @lru_cache(maxsize=100_000)
 def _forms(kind: str, value: str) -> tuple[tuple[str, ...], ...]:
-    """How a value may be written: as it is; a job or hobby in the plural; a date in words."""
+    """Return the ways to write a value: as it is; a job or hobby in the plural; a date in words."""
     forms = [value]
     if kind in ("job", "hobby"):
         forms.append(many(value))
@@ -90,7 +90,7 @@ def _forms(kind: str, value: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _read(words: tuple[str, ...], start: int, end: int, of: str) -> tuple[str, str] | None:
-    """The kind and the `then` of what is said around a value of this kind; None where it is something else."""
+    """Return the kind and the `then` of the words around a value of this kind; None if they say something else."""
     if len(words) > _MOST_WORDS:
         return None
     before, after = words[:start], words[end:]
@@ -125,7 +125,7 @@ def _read(words: tuple[str, ...], start: int, end: int, of: str) -> tuple[str, s
 
 
 def _related(words: tuple[str, ...]) -> list[str | tuple[str, ...]]:
-    """Words, those that together name a relation as one."""
+    """Return words, those that together name a relation as one."""
     found: list[str | tuple[str, ...]] = []
     place = 0
     while place < len(words):
@@ -141,7 +141,7 @@ def _related(words: tuple[str, ...]) -> list[str | tuple[str, ...]]:
 
 
 class KeyVocabulary:
-    """Names and values somebody knows, and what sentences name by them."""
+    """Known names and values, and the sentences that name them."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, ...], dict[tuple[str, str], None]] = {}
@@ -153,7 +153,7 @@ class KeyVocabulary:
             self._longest = max(self._longest, len(words))
 
     def spans(self, text: str) -> list[Span]:
-        """Every name and value in a sentence, the longest at each place; a word with two meanings comes twice."""
+        """Return the names and values in a sentence, the longest at each place; a word may have two meanings."""
         words = words_of(text)
         found: list[Span] = []
         start = 0
@@ -168,10 +168,10 @@ class KeyVocabulary:
         return found
 
     def key(self, text: str, shared: IndexKey | None = None) -> IndexKey | None:
-        """The one key a sentence names; None where it names none, or one cannot say which.
+        """Return the one key a sentence names, or None if it names none or the key is ambiguous.
 
-        `shared` is what most of the documents it links to state: that is its key where its own words name none, unless
-        they name anything else.
+        `shared` is the key that most of its linked documents state. It is used if the sentence's own words name no key
+        and nothing else.
         """
         if (key := self._named(text)) is not None or shared is None or worded_key(text) is not None:
             return key
@@ -222,7 +222,7 @@ _ENDS = " \t.:;!"
 
 @lru_cache(maxsize=50_000)
 def worded_key(text: str) -> IndexKey | None:
-    """The key of a sentence in one of the wordings indexes usually have, whatever its value; never a bare name."""
+    """Return the key of a sentence in one of the usual wordings of indexes, for any value; never a bare name."""
     sentence = " ".join(text.split()).strip(_ENDS)
     for kind, shape in _SHAPES:
         if match := shape.fullmatch(sentence):
@@ -241,7 +241,7 @@ def worded_key(text: str) -> IndexKey | None:
 
 
 def same_key(one: str, other: str) -> bool:
-    """Whether two sentences are indexes of one key; in doubt not. A bare value is no index of everybody who has it."""
+    """Return True if two sentences are surely indexes of one key. A bare value is no index of everybody who has it."""
     for text, twin in ((one, other), (other, one)):
         key = worded_key(text)
         if key is not None and words_of(twin) != words_of(key.value) and names(twin, key):

@@ -1,4 +1,4 @@
-"""Relations between people: which are compositions of others, and how their names are spelt in the plural.
+"""Relations between people: compositions of other relations, and plural forms.
 
 A path is walked outwards from a person: the aunt of X is the sister of a parent of X, so ("parent", "sister").
 """
@@ -68,7 +68,7 @@ PATHS: dict[str, tuple[str, ...]] = {
 
 
 def path(relation: str) -> tuple[str, ...] | None:
-    """How a derived relation is walked, None for one that documents state themselves."""
+    """Return the path of a derived relation, or None for a relation that documents state themselves."""
     return PATHS.get(relation)
 
 
@@ -76,7 +76,7 @@ _PLURALS = {"child": "children", "wife": "wives"}
 
 
 def plural(relation: str) -> str:
-    """ "children" of "child", "sisters-in-law" of "sister-in-law", "first cousins once removed"."""
+    """Return "children" for "child", "sisters-in-law" for "sister-in-law", "first cousins once removed"."""
     head, *rest = re.split(r"(-in-law| once removed)", relation, maxsplit=1)
     for word, many in _PLURALS.items():
         if head.endswith(word):
@@ -86,7 +86,7 @@ def plural(relation: str) -> str:
 
 @lru_cache(maxsize=1_000)
 def singular(word: str) -> str | None:
-    """The relation a word names, in the singular or the plural; None for a word that names none."""
+    """Return the relation a word names, in the singular or the plural, or None."""
     for relation in (*BASIC, *PATHS):
         if word in (relation, plural(relation)):
             return relation

@@ -23,20 +23,20 @@ _TOKEN = re.compile("|".join((_WORD, *_SIGNS)))
 
 
 def tokens(text: str) -> Iterator[str]:
-    """The words and signs of a text as they are written; a letter is one letter however it was typed."""
+    """Yield the words and signs of a text as they are written, in Unicode normal form C."""
     return (match.group() for match in _TOKEN.finditer(unicodedata.normalize("NFC", text)))
 
 
 @lru_cache(maxsize=200_000)
 def words_of(text: str) -> tuple[str, ...]:
-    """Words in small letters, without the possessive's ending, and signs."""
+    """Return words in small letters, without the possessive ending, and signs."""
     # Small before it is cut up: some letters are two when small.
     small = unicodedata.normalize("NFC", text).casefold().replace("’", "'")
     return tuple(token.removesuffix("'s") for token in tokens(small))
 
 
 def telling(words: Iterable[str]) -> frozenset[str]:
-    """The words that say something: not the small ones, not those any index may have."""
+    """Return the words that carry meaning: no small words, and none that any index may have."""
     return frozenset(words) - _SMALL - _GENERIC
 
 
@@ -76,7 +76,7 @@ ANY_KIND = frozenset[str]().union(*KIND_WORDS.values(), PERSON_WORDS)
 
 
 def many(value: str) -> str:
-    """A value in the plural: tanners, ferrymen, bakeries."""
+    """Return the plural of a value: tanners, ferrymen, bakeries."""
     if value.endswith("man"):
         return value.removesuffix("man") + "men"
     if value.endswith("y") and value[-2:-1] not in "aeiou":

@@ -84,7 +84,7 @@ def compare(here: Workspace, there: Workspace, set: str, reader: Player) -> Comp
 
 def draw(run: Workspace, what: Drawing) -> Picture:
     """Draw the gradient of a run's exams, its growth in training, or the map of a store."""
-    from kbgym.analysis.figures import gradient_dots, growth
+    from kbgym.analysis.figures import as_svg, gradient_dots, plotting
     from kbgym.analysis.results import open_results
 
     if what == "map":
@@ -92,7 +92,14 @@ def draw(run: Workspace, what: Drawing) -> Picture:
     if run.folder is None or run.run is None:
         raise BadInput(f"{run.name} is no run; this figure needs its training and exams.")
     results = open_results(run.folder, compared=what == "gradient")
-    return Picture(gradient_dots(results) if what == "gradient" else growth(results, results.trainings[0]))
+    if what == "gradient":
+        return Picture(gradient_dots(results))
+    points = results.seeds[0].trained[results.trainings[0]].trajectory.points
+    figure, axis = plotting().subplots(figsize=(6, 3))
+    axis.plot([point.iteration for point in points], [point.links for point in points])
+    axis.set_xlabel("training iteration")
+    axis.set_ylabel("links")
+    return Picture(as_svg(figure))
 
 
 def _map(run: Workspace) -> str:

@@ -1,10 +1,10 @@
-"""BM25: a ranking by shared words, with no model at all. It can stand where an engine stands.
+"""BM25: a ranking by shared words, without a model.
 
-What is loaded at once lies in arrays sorted by term; what is put later is appended to small lists beside them, so an
-edit costs its own words and is found by the next search. A row that is gone keeps its place and counts for nothing,
-until half of all rows are gone. A search adds up its terms from the rarest on and stops adding texts once no other can
-reach the page. A score is the same sum in the same order whatever was put before, and whatever the machine. A text that
-shares no term with the query is no hit. It knows nothing of vectors or documents.
+Texts loaded at once lie in arrays sorted by term. Texts put later are appended to short lists beside them, so an edit
+costs its own words and is found by the next search. A removed row keeps its place and counts for nothing, until half of
+all rows are removed. A search adds up its terms from the rarest on and stops adding texts once no other can reach the
+page. A score is the same sum in the same order whatever was put before, and on any machine. A text that shares no term
+with the query is no hit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Scores = NDArray[np.float64]
 NO_ROWS: Numbers = np.empty(0, dtype=np.int32)
 _MANY = 4096  # rows below which nothing is worth a short cut
 _GROUP = 64  # rows of which only the best counts when the few best of many are sought
-_TOLD = 4096  # texts between two words to whoever waits
+_TOLD = 4096  # texts between two calls of the progress callback
 
 
 class BM25Index:
@@ -71,7 +71,7 @@ class BM25Index:
     # -- changing -----------------------------------------------------------------------------------------------------
 
     def load(self, items: Iterable[tuple[str, str]], tick: ProgressCallback | None = None) -> None:
-        """Put many texts; into a new index all of them are sorted at once. `tick` is told how far it has come."""
+        """Put many texts; into an empty index all of them are sorted at once."""
         if self._ids:
             for id, text in items:
                 self.put(id, text)
@@ -138,7 +138,7 @@ class BM25Index:
             pairs.append(self._pair(often, long))
 
     def remove(self, id: str) -> None:
-        """Forget an id; KeyError where it is unknown."""
+        """Remove an id. Raise `KeyError` if it is unknown."""
         row = self._rows.pop(id)
         for term in set(terms(self._texts[row])):
             self._held[self._numbers[term]] -= 1
@@ -149,7 +149,7 @@ class BM25Index:
             self._compact()
 
     def _compact(self) -> None:
-        """Number the rows anew, without those that are gone, and sort in what was put later."""
+        """Renumber the rows without the removed ones and merge what was put later."""
         alive = np.ones(len(self._ids), dtype=np.bool_)
         alive[self._gone] = False
         which = [np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))]
@@ -170,33 +170,33 @@ class BM25Index:
     # -- searching ----------------------------------------------------------------------------------------------------
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
-        """A page of (id, score), best first, ties by id; [] past the last text that shares a term with the query."""
+        """Return a page of (id, score), best first, ties by id; [] past the last text with a shared term."""
         return search_parts(self.parts(), query, offset, limit)
 
     def scores(self, query: str, ids: Sequence[str]) -> list[float]:
-        """What texts score, in the order of their ids; 0 for those without a shared term or unknown."""
+        """Return the scores of texts in the order of their ids; 0 without a shared term or for an unknown id."""
         return scores_in_parts(self.parts(), query, ids)
 
     def parts(self, apart: Collection[str] = ()) -> list[WordPart]:
-        """All texts but those under some ids."""
+        """Return all texts except those under the ids `apart`."""
         return [_Shown(self, apart)]
 
     def rows_of(self, ids: Iterable[str]) -> Numbers:
         return np.array(sorted(self._rows[id] for id in ids if id in self._rows), dtype=np.int32)
 
     def document_frequency(self, term: str, without: Numbers) -> int:
-        """How many texts hold a term, those in some rows not counted."""
+        """Return the document frequency of a term without some rows."""
         number = self._numbers.get(term)
         if number is None:
             return 0
         return self._held[number] - (int(np.count_nonzero(self._found(number, without) >= 0)) if len(without) else 0)
 
     def size(self, without: Numbers) -> tuple[int, int]:
-        """How many texts there are and how many terms they have, those in some rows not counted."""
+        """Return the number of texts and of their terms without some rows."""
         return len(self._rows) - len(without), self._total - sum(self._lengths[row] for row in without.tolist())
 
     def top_k(self, weighed: Weighed, end: int, without: Numbers) -> list[Hit]:
-        """The first `end` hits, in no order."""
+        """Return the first `end` hits in any order."""
         known = self._weights(weighed)
         scores: Scores = np.zeros(-(-len(self._ids) // _GROUP) * _GROUP)
         left = sum(float(worth.max()) for _, worth in known)
@@ -215,12 +215,12 @@ class BM25Index:
         return self._hits(rows, scores[rows], end)
 
     def score(self, weighed: Weighed, ids: Sequence[str]) -> list[float]:
-        """What each of these texts scores; all of them are here."""
+        """Return the score of each of these texts, all of which are in the index."""
         rows = np.array([self._rows[id] for id in ids], dtype=np.int32)
         return list(map(float, self._added(np.zeros(len(rows)), rows, self._weights(weighed))))
 
     def _weights(self, weighed: Weighed) -> list[tuple[int, Scores]]:
-        """The known terms by number, each with what it is worth by pair."""
+        """Return the known terms by number, each with its score by pair."""
         often, long = np.array(self._often), np.array(self._long)
         divisor = often + (weighed.plain + weighed.per_term * long)
         return [
@@ -232,7 +232,7 @@ class BM25Index:
         scores[without] = 0
 
     def _added(self, scores: Scores, rows: Numbers, known: Iterable[tuple[int, Scores]]) -> Scores:
-        """The scores of some rows once these terms are added up, too."""
+        """Return the scores of some rows with those of these terms added."""
         for number, worth in known:
             pairs = self._found(number, rows)
             scores = scores + np.where(pairs >= 0, worth[pairs], 0.0)
@@ -249,7 +249,7 @@ class BM25Index:
         return hits + [(id, lowest) for id in heapq.nsmallest(end - len(hits), equal)]
 
     def _postings(self, number: int) -> Iterator[tuple[Numbers, Numbers]]:
-        """Rows that hold a term, in order, gone ones among them, and the pair of each."""
+        """Yield the rows that hold a term, in order and with removed ones, and the pair of each."""
         if number + 1 < len(self._starts):
             start, end = self._starts[number], self._starts[number + 1]
             yield self._sorted_rows[start:end], self._sorted_pairs[start:end]
@@ -258,7 +258,7 @@ class BM25Index:
             yield np.array(rows, dtype=np.int32), np.array(pairs, dtype=np.int32)
 
     def _found(self, number: int, rows: Numbers) -> Numbers:
-        """The pair of a term in each of some rows, -1 where it is not."""
+        """Return the pair of a term in each of some rows, -1 if a row lacks it."""
         found: Numbers = np.full(len(rows), -1, dtype=np.int32)
         for held, pairs in self._postings(number):
             if len(held):
@@ -268,7 +268,7 @@ class BM25Index:
 
 
 def _reached(scores: Scores, end: int) -> float:
-    """A score that at least `end` rows reach, and few others; 0 where there are not as many groups of rows."""
+    """Return a score that at least `end` rows reach, and few others; 0 if there are too few groups of rows."""
     groups = len(scores) // _GROUP
     if end * 4 > groups:
         return 0.0

@@ -1,6 +1,6 @@
-"""Vectors by id and the nearest of them: the seam every index fits, and the exact one that is the default.
+"""Vectors by id and the nearest of them: the protocol of indexes and the exact index, which is the default.
 
-It knows nothing of texts, embedders or documents. A score is the dot product, which for rows of unit length is the
+A score is the dot product, which for rows of unit length is the
 cosine. The order is (score, highest first, then id), the same whatever was put or removed before.
 """
 
@@ -23,7 +23,7 @@ _GROUP = 64  # rows of which only the best counts when the few best of many are 
 
 
 class VectorIndex(Protocol):
-    """What an engine needs of an index; `search` gives any page, and [] past the last."""
+    """The index of an engine; `search` returns any page, and [] past the last."""
 
     def put(self, id: str, vector: ArrayLike) -> None:
         """Add a vector or replace the one under this id; it is found from now on."""
@@ -32,7 +32,7 @@ class VectorIndex(Protocol):
         """Put many at once; with `own`, the array is the index's from now on and need not be copied."""
 
     def remove(self, id: str) -> None:
-        """Forget an id; KeyError where it is unknown."""
+        """Remove an id. Raise `KeyError` if it is unknown."""
 
     def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]: ...
 
@@ -42,10 +42,10 @@ class VectorIndex(Protocol):
 
 
 class KeptIndex(VectorIndex, Protocol):
-    """An index that can also say what it holds."""
+    """An index that returns its vectors."""
 
     def vector(self, id: str) -> NDArray[np.float32]:
-        """A copy of what is under an id; KeyError where it is unknown."""
+        """Return a copy of the vector under an id. Raise `KeyError` if it is unknown."""
 
 
 class ExactIndex:
@@ -80,7 +80,7 @@ class ExactIndex:
         self.put_many([id], np.asarray(vector, dtype=np.float32)[None])
 
     def put_many(self, ids: Sequence[str], vectors: ArrayLike, own: bool = False) -> None:
-        """All or none: a wrong shape or a vector that is not finite changes nothing."""
+        """Put all or none: a wrong shape or a vector that is not finite changes nothing."""
         rows = np.asarray(vectors, dtype=np.float32)
         if rows.ndim != 2 or len(rows) != len(ids):
             raise BadInput(f"{len(ids)} ids need as many vectors, not an array of shape {rows.shape}.")
@@ -110,7 +110,7 @@ class ExactIndex:
             self._matrix[places] = rows
 
     def remove(self, id: str) -> None:
-        """The last row takes the place of the removed one; nothing else moves."""
+        """Remove an id; the last row takes its place."""
         place = self._rows.pop(id)
         last = self._ids.pop()
         if last != id:
@@ -119,7 +119,7 @@ class ExactIndex:
             self._matrix[place] = self._matrix[len(self._ids)]
 
     def vector(self, id: str) -> NDArray[np.float32]:
-        """A copy of what is under an id; KeyError where it is unknown."""
+        """Return a copy of the vector under an id. Raise `KeyError` if it is unknown."""
         row: NDArray[np.float32] = self._matrix[self._rows[id]].copy()
         return row
 
@@ -160,7 +160,7 @@ class ExactIndex:
 
 
 def near_page(rough: NDArray[np.float32], offset: int, end: int, slack: float) -> tuple[int, NDArray[np.intp]]:
-    """How many rows certainly lie before the page, and which others may lie on it or at its edges."""
+    """Return the number of rows certainly before the page, and the rows that may be on it or at its edges."""
     count = len(rough)
     cuts = rough.copy()
     cuts.partition(count - end)
@@ -173,19 +173,19 @@ def near_page(rough: NDArray[np.float32], offset: int, end: int, slack: float) -
 
 
 def rounding(query: NDArray[np.float32], longest: float) -> float:
-    """Twice the most by which float32 products with rows can be off: two rows further apart are in their true order."""
+    """Return twice the largest error of float32 products with rows: rows further apart are in their true order."""
     return 2 * (len(query) + 2) * 2.0**-24 * length_of(float(query.dot(query))) * longest + 1e-30
 
 
 def length_of(square: float) -> float:
-    """The length behind a squared length; refused where float32 products could overflow."""
+    """Return the length of a vector by its square. Raise `BadInput` if float32 products could overflow."""
     if not square < 1e18:
         raise BadInput("a vector is not finite, or too long to compare.")
     return math.sqrt(square)
 
 
 def page_of(ranked: Iterable[Hit], offset: int, limit: int) -> list[Hit]:
-    """Hits in any order, put in the order every index answers in, and cut to a page."""
+    """Return a page of hits, best first, ties by id."""
     return sorted(ranked, key=lambda hit: (-hit[1], hit[0]))[offset : offset + limit]
 
 

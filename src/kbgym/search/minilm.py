@@ -35,7 +35,7 @@ _TOKENS_AT_ONCE = 192  # the fastest batch measured: more falls out of a core's 
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
-    """The float32 tensors of a safetensors file, as views of its mapped bytes."""
+    """Return the float32 tensors of a safetensors file as views of its memory-mapped bytes."""
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
@@ -65,7 +65,7 @@ class MiniLM:
         self._parts: tuple[WordPiece, Callable[[NDArray[np.int64]], NDArray[np.float32]]] | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of unit length a text."""
+        """Return one row of unit length per text."""
         out = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
         if not texts:
             return out
@@ -99,7 +99,7 @@ class MiniLM:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Positions of equal length, at most `_TOKENS_AT_ONCE` tokens together, longest first to even out the threads."""
+    """Yield positions of equal length, at most `_TOKENS_AT_ONCE` tokens together, longest first to balance threads."""
     by_length: dict[int, list[int]] = {}
     for position, length in enumerate(lengths):
         by_length.setdefault(length, []).append(position)
@@ -110,7 +110,7 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _rounded(weights: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
-    """The weights of the int8 graph: matrices of the layers turned and in whole numbers, with one scale a column."""
+    """Return the weights of the int8 graph: transposed matrices of integers with one scale per column."""
     made: dict[str, NDArray[Any]] = {}
     for name, weight in weights.items():
         if weight.ndim == 2 and name.startswith("encoder."):

@@ -21,7 +21,7 @@ FIRST = 50  # hits fetched first
 
 
 def page_apart(ranked: Iterable[str], is_apart: Callable[[str], bool], page: int, size: int, most: int) -> list[str]:
-    """One page, best first; [] past the last one."""
+    """Return one page, best first; [] past the last one."""
     return next(islice(_pages(ranked, is_apart, size, most), page - 1, page), [])
 
 

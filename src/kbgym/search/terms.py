@@ -1,4 +1,4 @@
-"""What of a text is looked up in a word index: its words, each in one plain form, and identifiers whole and in parts.
+"""The terms of a text in a word index: its words in one normal form, and identifiers whole and in parts.
 
 `foo_bar`, `FooBar` and `foo-bar` are one term, `foobar`, beside `foo` and `bar`; `2014-04-30` and `2014/04/30` are one
 term beside their numbers; `RFC 1102`, `RFC-1102` and `RFC1102` are `rfc1102` beside `rfc` and `1102`. Accents and case
@@ -32,7 +32,7 @@ _SMALL = frozenset(
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text in order, small words left out; those of a text of small words only are they themselves."""
+    """Return the terms of a text in order without stop words; a text of stop words alone keeps them."""
     found = list(chain.from_iterable(map(_known.__getitem__, text.split())))
     for acronym, number in _CALLED.findall(text):
         found.append(f"{acronym.lower()}{number.replace('.', '-')}")
@@ -40,7 +40,7 @@ def terms(text: str) -> list[str]:
 
 
 class _Known(dict[str, tuple[str, ...]]):
-    """What stands between two spaces to its terms, each worked out once and kept for a while."""
+    """A cache from the chunk between two spaces to its terms."""
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         if len(self) >= _REMEMBERED:
@@ -55,7 +55,7 @@ _known = _Known()
 
 
 def _terms_of(chunk: str) -> tuple[str, ...]:
-    """The terms of what stands between two spaces, none twice."""
+    """Return the distinct terms of a chunk between two spaces."""
     bare = chunk.strip(_AROUND)
     if bare.isascii() and bare.isalpha() and (bare.islower() or bare.istitle()):  # most words, at a third of the cost
         word = _plain(bare)
@@ -77,7 +77,7 @@ def _terms_of(chunk: str) -> tuple[str, ...]:
 
 
 def _joined(parts: list[str]) -> str:
-    """Parts as one term: a mark stays between two numbers, or 1.23 would be 123."""
+    """Join parts to one term; a mark stays between two numbers, or 1.23 would be 123."""
     whole = parts[0]
     for part in parts[1:]:
         whole += f"-{part}" if whole[-1].isdigit() and part[0].isdigit() else part

@@ -85,7 +85,7 @@ async def forget(online: Online, session: ClientSession, arguments: dict[str, An
     """Withdraw documents that are no longer true. They stay, and a correction supersedes them."""
     given = converted(arguments, Forgetting)
     note = plain_line(given.note, "note") if given.note else ""
-    async with online.live.looking():
+    async with online.live.read():
         store = online.live.store
         unknown = [id for id in given.documents if id not in store]
         texts = [(id, store[id].text) for id in given.documents if id in store]
@@ -104,7 +104,7 @@ async def undo(online: Online, session: ClientSession, arguments: dict[str, Any]
     for id in list(online.questions.to_learn):
         if not await _finished(online, id):
             raise Refusal("conflict", "a lesson is still in progress; retry when it has ended.")
-    async with live.looking():
+    async with live.read():
         store, lessons = live.store, list(online.corrections.lessons.values())
     first, last = given.iteration, live.iteration
     if not 0 < first <= last:
@@ -144,7 +144,7 @@ def converted(arguments: dict[str, Any], kind: type[T]) -> T:
 async def _announce(online: Online, id: str, client: str, note: str) -> Taught:
     """Record who teaches, before the lesson begins."""
     lesson, live = Taught(id, client, datetime.now(UTC).date().isoformat(), note), online.live
-    async with live.turn():
+    async with live.write():
         live.record(Noted(live.iteration + 1, TAUGHT, msgspec.to_builtins(lesson)))
         durable = live.commit()
     await asyncio.shield(durable)
@@ -162,7 +162,7 @@ async def _finished(online: Online, id: str) -> bool:
 
 async def _outcome(online: Online, id: str, answers: Sequence[str], given: str | None) -> Outcome:
     """Tell what a finished lesson changed, what it could not find, and what to do."""
-    async with online.live.looking():
+    async with online.live.read():
         lesson, store = online.corrections.lessons[id], online.live.store
         asked = online.questions.asked.get(id)
     if not lesson.stands(store):

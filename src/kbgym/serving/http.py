@@ -214,7 +214,7 @@ class Api:
         return _json({**counts, "version": live.iteration, "hash": live.store.fingerprint, "questions": measures})
 
     async def learning(self, request: Request) -> Response:
-        async with self.live.looking():
+        async with self.live.read():
             online = self.online
             return _json(learning_of(online.questions, online.corrections, self.live.store))
 

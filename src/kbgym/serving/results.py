@@ -120,7 +120,7 @@ class Results:
             return await act(live, session, action, "reader")
         await live.prepare([action])
         ids = await self._ranked(action.query, given)
-        async with live.looking():
+        async with live.read():
             environment = live.environment
             kept = corrections_first([id for id in ids if id in environment.store], environment.store.superseded_by)
             result = Found(tuple(kept), given.page)
@@ -135,10 +135,10 @@ class Results:
         """Return the ids of a page of the ranking that pass the filter."""
         skip, found, examined = (given.page - 1) * given.k, list[str](), 0
         if not given.source_page and not given.file:
-            async with self.live.looking():
+            async with self.live.read():
                 return [id for id, _ in self.live.environment.engine.search(query, skip, given.k)]
         while len(found) < skip + given.k and examined < MOST_EXAMINED:
-            async with self.live.looking():
+            async with self.live.read():
                 hits = self.live.environment.engine.search(query, examined, _AT_ONCE)
             examined += len(hits)
             places = await self._places.of(id for id, _ in hits)
@@ -153,7 +153,7 @@ class Results:
         """Return documents as the store, or that of an open question, has them, with their scores for a query."""
         wanted = list(dict.fromkeys(ids))
         places = await self._places.of(wanted)
-        async with self.live.looking():
+        async with self.live.read():
             now, scores = environment or self.live.environment, dict[str, float]()
             store = now.store
             if query:

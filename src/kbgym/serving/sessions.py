@@ -167,7 +167,7 @@ async def act(live: LiveStore, session: ClientSession, action: Action, role: Rol
 
 async def _act(live: LiveStore, session: ClientSession, action: Action) -> ActionOutcome:
     await live.prepare([action])
-    async with live.turn() if is_editing(action) else live.looking():
+    async with live.write() if is_editing(action) else live.read():
         stale = session.stale(action, live.store)
         if stale is not None:
             return _conflict(live, session, action, stale)

@@ -138,7 +138,7 @@ async def how_sure(live: LiveStore, session: ClientSession, role: Role, argument
     opened = list(dict.fromkeys(action.id for action in session.looked if isinstance(action, Read)))
     if unknown := [id for id in asked if id not in opened]:
         raise Refusal("invalid", f"[{unknown[0][:40]}] was not opened recently; read it first.")
-    async with live.looking():
+    async with live.read():
         store = live.store
         records = [store[id] for id in asked or opened if id in store]
     if not records:
@@ -184,7 +184,7 @@ async def read_resource(results: Results, online: Online | None, caller: Caller,
     """Return a resource as JSON, or None if the caller has no such resource."""
     live = results.live
     offered = resources_offered(caller.role, caller.question is not None)
-    async with live.looking():
+    async with live.read():
         if uri == STATISTICS and uri in offered:
             return encode({**msgspec.to_builtins(ledger(live.store)), "version": live.iteration}).decode()
         if uri == AGENDA and uri in offered and online is not None:

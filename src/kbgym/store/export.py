@@ -1,7 +1,4 @@
-"""A store as files other programs read: JSON lines, GraphML, CSV. Written whole or not at all.
-
-What is exported is what a store knows; nothing here knows where a store comes from.
-"""
+"""Export a store as JSON lines, GraphML or CSV, atomically."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _FIELDS = ("text", "origin", "flag", "absorbed")
 def export(store: Store, format: str, out: Path, formulas: bool = False) -> None:
     """Write a store to `out`: a file, or for CSV a folder with documents.csv and links.csv.
 
-    Unless `formulas`, what a spreadsheet would take for one gets a quote before it in CSV.
+    Unless `formulas`, CSV cells that a spreadsheet would take for formulas get a quote in front.
     """
     if format not in FORMATS:
         raise BadInput(f"there is no export format {format!r}; there are {', '.join(FORMATS)}.")
@@ -85,7 +82,7 @@ def _xml(text: str) -> str:
 
 @contextmanager
 def _whole_file(out: Path) -> Iterator[IO[str]]:
-    """A scratch file that becomes `out` if the block succeeds; an `out` with other content is refused."""
+    """Open a scratch file that becomes `out` if the block succeeds. Raise `BadInput` if `out` has other content."""
     if out.is_dir():
         raise BadInput(f"{out} is a folder; choose another --out.")
     try:

@@ -30,7 +30,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Every neighbour above the threshold or of the same key, nearest first, up to the first duplicate."""
+    """The neighbours above the threshold or of the same key, nearest first, up to the first duplicate."""
 
     checks: tuple[Check, ...] = ()
 
@@ -104,7 +104,7 @@ _SYNONYMS = {
 
 
 def signature(text: str) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
-    """What the rule compares: capitalised words and signs in order, negation, the other words with synonyms folded."""
+    """Return what the rule compares: names and signs in order, negation, and the other words with synonyms folded."""
     names: list[str] = []
     words: dict[str, None] = {}
     negations = 0

@@ -32,7 +32,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # hold
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Every original fact this document carries."""
+        """Return the origins that this document carries."""
         return self.absorbed if self.origin is None else (self.origin, *self.absorbed)
 
 

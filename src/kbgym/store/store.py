@@ -18,11 +18,11 @@ from kbgym.store.record import MODULUS, Base, Flag, Layer, Record, normalised, w
 
 
 class Refused(Exception):
-    """An operation the store does not do; the message is what the agent reads."""
+    """An operation that the store rejects; the agent reads the message."""
 
 
 class Linking(msgspec.Struct, frozen=True):
-    """What became of each target of a link operation."""
+    """The outcome of each target of a link operation."""
 
     linked: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -106,12 +106,12 @@ class Store:
         return self._records[id]
 
     def look(self, id: str) -> tuple[str, tuple[str, ...]]:
-        """What an agent may see of a document: its text and its links."""
+        """Return what an agent may see of a document: its text and its links."""
         record = self[id]
         return record.text, record.links
 
     def get(self, id: str) -> Record:
-        """The document, or a refusal an agent can read."""
+        """Return a document. Raise `Refused` if there is none."""
         try:
             return self._records[id]
         except KeyError:
@@ -123,7 +123,7 @@ class Store:
             self.layer.fetch(ids, texts)
 
     def inbound(self, id: str) -> tuple[str, ...]:
-        """The documents that link to this one."""
+        """Return the documents that link to this one."""
         return tuple(self._inbound.get(id, ()))
 
     def superseded_by(self, id: str) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ class Store:
         return self._corrections
 
     def same_text(self, text: str, other_than: str | None = None) -> str | None:
-        """The first document whose normalised text equals this one's, if there is one."""
+        """Return the first document whose normalised text equals this one's, or None."""
         if self._by_text is None and self.layer is not None:
             self._by_text = self.layer.texts()
         elif self._by_text is None:
@@ -149,14 +149,14 @@ class Store:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of every byte of the state, link order included; kept up to date at constant cost.
+        """Return a hash of every byte of the state, link order included, at constant cost.
 
         It is the sum of the documents' own hashes, so it does not depend on the order in which documents were added.
         """
         return f"{self._sum:064x}"
 
     def copy(self) -> Store:
-        """An independent, unfrozen store with the same content; what neither changes they go on sharing."""
+        """Return an independent, unfrozen copy; unchanged parts stay shared."""
         twin = Store()
         if self.layer is not None:
             twin._use(self.layer.copy())
@@ -172,7 +172,7 @@ class Store:
 
     @property
     def base(self) -> Base | None:
-        """The backend's initial documents, None if the store holds them itself."""
+        """Return the backend's initial documents, or None if the store holds them itself."""
         return None if self.layer is None else self.layer.base
 
     def authored(self) -> list[Record]:
@@ -187,7 +187,7 @@ class Store:
 
     @property
     def indexes(self) -> Mapping[str, None]:
-        """The ids of all index documents, written by an agent and with at least one link, and of all corrections."""
+        """Return the ids of index documents (written by an agent, with at least one link) and of all corrections."""
         if self._indexes is None:
             made = (*self.authored(), *self._made("correction"))
             self._indexes = {record.id: None for record in made if record.links or record.flag == "correction"}
@@ -205,7 +205,7 @@ class Store:
         return ([], list(self)) if self.layer is None else self.layer.since()
 
     def as_frozen(self) -> Store:
-        """The same content, which nobody can change; this store stays as it is."""
+        """Return a frozen store with the same content; this store stays as it is."""
         return self if self.frozen else self.copy().freeze()
 
     # -- changing -----------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class Store:
         self._drop(other)
         self.merges += 1
 
-    def follow(
+    def apply_import(
         self,
         removed: Iterable[str],
         edited: Iterable[tuple[str, str]],
@@ -346,12 +346,12 @@ class Store:
             self._put(msgspec.structs.replace(record, absorbed=kept))
 
     def never_reissue(self, other: Store) -> None:
-        """Hand out no id that another store, of which this is an earlier state, has handed out."""
+        """Issue no id that a later state of this store has issued."""
         self._issued = max(self.issued, other.issued)
 
     @property
     def issued(self) -> int:
-        """The number of the last id that was given out."""
+        """Return the number of the last id that was given out."""
         if self.coded and not self._issued:
             self._issued = max(map(number_of, self._records), default=0)
         return self._issued
@@ -389,7 +389,7 @@ class Store:
             self._by_text.setdefault(normalised(record.text), {})[record.id] = None
 
     def _sources(self, target: str) -> dict[str, None]:
-        """The documents that link to this one, to be changed: what a copy shares is not."""
+        """Return the inbound links of a document for a change, copied if another store shares them."""
         if self._own is None:
             return self._inbound.setdefault(target, {})
         if target not in self._own:
@@ -416,7 +416,7 @@ class Store:
         self._forget_text(record)
 
     def _forget_text(self, record: Record) -> None:
-        """Keep no copy of a text no document has any more."""
+        """Remove a document from the index of texts."""
         if self._by_text is not None:
             key = normalised(record.text)
             self._by_text[key].pop(record.id)
@@ -425,12 +425,12 @@ class Store:
 
 
 def _number(id: str) -> int:
-    """The number of an id of the kind `add` gives out, else 0: initial documents may have such ids too."""
+    """Return the number of an id that `add` could have given out, else 0."""
     digits = id[1:]
     return int(digits) if id[:1] == "n" and len(digits) < 19 and digits.isascii() and digits.isdecimal() else 0
 
 
 def _short(id: str) -> str:
-    """An id as shown in a sentence: never longer than a line, never anything but printable."""
+    """Return an id as printed in a message, shortened and printable."""
     shown = id if len(id) <= 60 else id[:60] + "…"
     return shown if shown.isprintable() and shown else repr(shown)

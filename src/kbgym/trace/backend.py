@@ -3,7 +3,7 @@
 A `StoreBackend` holds initial documents and a trace; an `EventWriter` appends transactions to the trace. A folder has
 one writer. In a database other processes write too, and a `SharedWriter` takes the write lock:
 
-    with writer.turn() as news:           # excludes other writers; returns what they committed since the last turn
+    with writer.locked() as news:           # excludes other writers; returns what they committed since the last turn
         follow(news)
         ...                               # act
         writer.commit(events)
@@ -55,10 +55,10 @@ class EventWriter(Protocol):
 class SharedWriter(EventWriter, Protocol):
     """A writer among others."""
 
-    def news(self) -> tuple[Event, ...]:
+    def new_events(self) -> tuple[Event, ...]:
         """Return what others committed since the last news, in order."""
 
-    def turn(self) -> AbstractContextManager[tuple[Event, ...]]:
+    def locked(self) -> AbstractContextManager[tuple[Event, ...]]:
         """Exclude other writers for one commit, and return the news. An error inside undoes the commit."""
 
     def resync(self, place: StoreBackend) -> None:

@@ -1,6 +1,6 @@
-"""Copy a store with its whole history from place to place: the same initial lines, the same trace, the same hashes.
+"""Copy a store with its history: the same initial lines, the same trace, the same hashes.
 
-Only the store is copied. What else lies in a run's folder (questions, exams, snapshots, tokens) stays where it is.
+Other files of a run's folder (questions, exams, snapshots, tokens) are not copied.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Copied(msgspec.Struct, frozen=True):
 
 
 def copy_store(source: str, target: str, tick: ProgressCallback | None = None) -> Copied:
-    """Copy a store, up to an iteration where `source` names one; a target that holds anything is refused."""
+    """Copy a store, up to an iteration if `source` names one. Raise BadInput if the target is not empty."""
     note = tick or (lambda done, total, what: None)
     if not is_url(target) and Path(target).is_dir() and any(Path(target).iterdir()):
         raise BadInput(f"{target} is not empty; a store is never written over.")
@@ -49,7 +49,7 @@ def copy_store(source: str, target: str, tick: ProgressCallback | None = None) -
 
 
 def _cut(lines: StoreLines, place: StoreBackend) -> StoreLines:
-    """Only up to the iteration that was asked for."""
+    """Return the lines up to the iteration of `STORE@N`."""
     if place.at is None:
         return lines
     numbered = ((number, event) for number, event in enumerate(lines.events, 1) if isinstance(event, Committed))
@@ -58,7 +58,7 @@ def _cut(lines: StoreLines, place: StoreBackend) -> StoreLines:
 
 
 def write(lines: StoreLines, target: str, tick: ProgressCallback | None = None) -> StoreBackend:
-    """A new store of these lines, all or nothing."""
+    """Write a new store of these lines, all or nothing."""
     if is_url(target):
         return backend_plugin(target).create(target, lines, tick)
     with atomic_dir(Path(target)) as folder:

@@ -1,7 +1,7 @@
-"""What stands in a trace: one tagged value a line. No clocks, no machine names: the same run is the same bytes.
+"""The events of a trace, one tagged value a line. They hold no times and no machine names: equal runs are equal bytes.
 
-A transaction is the events up to and including a `Committed`; what follows the last one was never acknowledged.
-Old traces replay for ever: a change of meaning here needs a new `SCHEMA` and a reader for the old one.
+A transaction is the events up to and including a `Committed`; events after the last one were never acknowledged.
+A change of meaning needs a new `SCHEMA` and a reader for the old one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Phase = Literal["forward", "backward", "idle", "serve"]
 
 
 class _Event(msgspec.Struct, frozen=True, tag=True, tag_field="event", omit_defaults=True, gc=False):
-    """Nothing in an event leads back to it, so the collector of cycles need not look at the many there are."""
+    """Base of events. They contain no reference cycles, so the garbage collector need not track them."""
 
 
 class Genesis(_Event, frozen=True, tag="genesis"):
-    """The first line: which documents the store began with, and whatever the run wants remembered of its settings."""
+    """The first line: the number and hash of the initial documents, the embedder and the settings."""
 
     schema: int
     documents: int
@@ -36,7 +36,7 @@ class Genesis(_Event, frozen=True, tag="genesis"):
 
 
 class Began(_Event, frozen=True, tag="begin"):
-    """A pass starts. `question` is the id; the text is kept so that a trace can be read without its world."""
+    """A pass starts. `question` is the id; `text` makes the trace readable without its world."""
 
     iteration: int
     phase: Phase
@@ -47,7 +47,7 @@ class Began(_Event, frozen=True, tag="begin"):
 
 
 class Acted(_Event, frozen=True, tag="act"):
-    """One action and its result. `verdict` is what the guard said, recorded because replay must not ask again."""
+    """One action and its result. `verdict` is the guard's, recorded because a replay must not ask again."""
 
     iteration: int
     phase: Phase
@@ -58,7 +58,7 @@ class Acted(_Event, frozen=True, tag="act"):
 
 
 class Ended(_Event, frozen=True, tag="end"):
-    """A pass is over: answered, done, out of budget or agent failed (with the reason); and what a model used."""
+    """A pass is over: answered, done, out of budget or agent failed (with the reason), and a model's usage."""
 
     iteration: int
     phase: Phase
@@ -68,7 +68,7 @@ class Ended(_Event, frozen=True, tag="end"):
 
 
 class Graded(_Event, frozen=True, tag="grade"):
-    """The gold is revealed, once, after the answer."""
+    """The expected answer, revealed once, after the answer."""
 
     iteration: int
     question: str
@@ -79,7 +79,7 @@ class Graded(_Event, frozen=True, tag="grade"):
 
 
 class RolledBack(_Event, frozen=True, tag="rollback"):
-    """The store returns to what it was after iteration `to`. History stays; ids are never given out twice."""
+    """The store returns to its state after iteration `to`. History stays; ids are never reused."""
 
     iteration: int
     to: int
@@ -87,12 +87,12 @@ class RolledBack(_Event, frozen=True, tag="rollback"):
 
 
 class Imported(_Event, frozen=True, tag="import"):
-    """The user's own files changed: sentences that are gone, that say something else now, that are new.
+    """The user's own files changed.
 
-    No agent did this. A new document is an original with an origin and a source, not an authored one; an edited one is
-    the original again, whatever an agent made of it; a removed one is withdrawn, not lost. `restored` are originals
-    that an agent had merged away or deleted and that have to stand for themselves again. `moved` says where unchanged
-    sentences stand now, `relinked` which links the texts have now: the actions that follow make them the store's.
+    A new document is an original with an origin and a source; an edited one is the original again, whatever an agent
+    made of it; a removed one is withdrawn, not lost. `restored` are originals that an agent had merged or deleted and
+    that become documents again. `moved` are the new sources of unchanged sentences, `relinked` the new links in the
+    texts, which the following actions apply.
     """
 
     iteration: int
@@ -105,7 +105,7 @@ class Imported(_Event, frozen=True, tag="import"):
 
 
 class Noted(_Event, frozen=True, tag="note"):
-    """Something worth keeping that changes nothing: an exam at an epoch's end, a verdict of the gate."""
+    """A note that changes nothing: an evaluation at the end of an epoch, a verdict of the gate."""
 
     iteration: int
     kind: str
@@ -113,7 +113,7 @@ class Noted(_Event, frozen=True, tag="note"):
 
 
 class Committed(_Event, frozen=True, tag="commit"):
-    """The transaction is whole. `position` is how many training questions the store has now been taught."""
+    """The end of a transaction. `position` is the number of training questions the store has been taught."""
 
     iteration: int
     position: int
@@ -131,7 +131,7 @@ def tunable(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def named_in(event: Acted) -> Iterator[str]:
-    """The documents an action and its result name: whatever stands there that may be an id."""
+    """Yield the strings in an action and its result that may be ids of documents."""
     for value in (*msgspec.structs.astuple(event.action), *msgspec.structs.astuple(event.result)):
         if isinstance(value, str) and value:
             yield value
@@ -144,7 +144,7 @@ ANY = ""  # stands for any document
 
 
 def touched_by(events: Sequence[Event]) -> set[str]:
-    """The documents that events changed; `ANY` where links of others went with one, or all of them may have changed."""
+    """Return the documents that events changed; `ANY` if links of others or all documents may have changed."""
     touched: set[str] = set()
     for event in events:
         match event:

@@ -1,7 +1,7 @@
-"""A store on disk: a folder with initial documents and a trace. Opening it is replaying it.
+"""Stores in folders: initial documents and a trace that is replayed.
 
 A store folder has `records.jsonl` (documents with links and provenance), a world or a run has `documents.jsonl`
-(sentences, no links yet); `trace.jsonl` beside them is optional. `FOLDER@57` is the store after iteration 57.
+(sentences without links); `trace.jsonl` beside them is optional. `FOLDER@57` is the store after iteration 57.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StoreLines(msgspec.Struct, frozen=True):
 
 
 class StoreFolder:
-    """Initial documents and a trace, read once; any state of the store on request."""
+    """Initial documents and a trace, read once. A `StoreBackend`."""
 
     def __init__(self, folder: Path, at: int | None = None) -> None:
         self.folder = folder
@@ -73,7 +73,7 @@ class StoreFolder:
         return arm_of(self.folder)
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
-        """The store after an iteration: the one asked for, else the one named in `FOLDER@N`, else the last."""
+        """Return the store after an iteration, by default that of `FOLDER@N` or the last."""
         return replay(self.initial.copy, self.events, self.at if at is None else at, watch)
 
     def start(self, embedder: str, settings: dict[str, Any]) -> TraceWriter:
@@ -83,7 +83,7 @@ class StoreFolder:
         return writer
 
     def resume(self) -> TraceWriter:
-        """Go on with the trace that is there."""
+        """Continue the trace."""
         return TraceWriter(self.trace, self.reading)
 
     def rollback(self, to: int, reason: str = "") -> Store:
@@ -102,10 +102,10 @@ class StoreFolder:
         return StoreLines(file.name, _split(file.read_bytes()), _split(trace), self.events, arm)
 
     def verify(self) -> None:
-        """There is nothing beside the trace but snapshots, which `snapshots.py` compares."""
+        """Do nothing: snapshots are checked by `recovery.SnapshotCheck`."""
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file stays open."""
 
     def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
         return originals(self.folder, self.events, ids)
@@ -118,7 +118,7 @@ def _split(data: bytes) -> list[str]:
 def returning(
     name: str, initial: Store, events: tuple[Event, ...], to: int, reason: str
 ) -> tuple[Store, tuple[Event, ...]]:
-    """The store an iteration ended with, and the transaction that returns to it."""
+    """Return the store after an iteration, and the transaction that returns to it."""
     last = events[-1] if events else None
     if not isinstance(last, Committed):
         raise BadInput(f"{name} has no history to roll back.")
@@ -133,7 +133,7 @@ def position_at(events: Iterable[Event], iteration: int) -> int:
 
 
 class ArmFile(msgspec.Struct, frozen=True):
-    """What `arm.json` says of a baseline's store: which arm it is, what it is searched with, how its results read."""
+    """`arm.json` of a baseline's store: its name, search and observations."""
 
     arm: str
     engine: str | None = None
@@ -146,18 +146,18 @@ def arm_file(folder: Path) -> ArmFile | None:
 
 
 def arm_of(folder: Path) -> str:
-    """Which arm a baseline's store is; empty where nothing says so."""
+    """Return the baseline that made a store; empty if unknown."""
     found = arm_file(folder)
     return found.arm if found is not None else ""
 
 
 def open_folder(place: str | Path) -> StoreFolder:
-    """A store, run or world folder, optionally at an iteration: `FOLDER` or `FOLDER@N`."""
+    """Open a store, run or world folder, optionally at an iteration: `FOLDER` or `FOLDER@N`."""
     return StoreFolder(*folder_and_iteration(place))
 
 
 def folder_and_iteration(place: str | Path) -> tuple[Path, int | None]:
-    """`FOLDER@57` in its two parts; a folder that is called so itself is that folder."""
+    """Split `FOLDER@57`, unless a folder has that very name."""
     match = re.fullmatch(r"(.+)@(\d+)", str(place))
     if match and not Path(place).exists():
         return Path(match[1]), int(match[2])
@@ -172,7 +172,7 @@ def read_records(folder: Path) -> Iterable[Record]:
 
 
 def initial_file(folder: Path) -> Path:
-    """The file with what a store began with: records, or a world's sentences."""
+    """Return the file of the initial documents: records, or a world's sentences."""
     found = folder / RECORDS if (folder / RECORDS).is_file() else world_documents(folder)
     if found is None:
         raise BadInput(f"{folder} is no store: it has no records.jsonl, documents.jsonl or world/documents.jsonl.")
@@ -180,13 +180,13 @@ def initial_file(folder: Path) -> Path:
 
 
 def world_documents(folder: Path) -> Path | None:
-    """The file with the sentences a store began with, if the folder has one."""
+    """Return the file of a world's sentences, if the folder has one."""
     places = (folder / "documents.jsonl", folder / "world" / "documents.jsonl")
     return next((place for place in places if place.is_file()), None)
 
 
 class InitialDocument(msgspec.Struct):
-    """What of a world's document an initial store keeps."""
+    """The part of a world's document that an initial store keeps."""
 
     id: str
     text: str
@@ -200,7 +200,7 @@ class InitialDocument(msgspec.Struct):
 def originals(
     folder: Path, events: Iterable[Event] | None = None, ids: Collection[str] | None = None
 ) -> dict[str, Document]:
-    """The user's sentences a store stands for: those it began with, as later imports changed them; all, or these."""
+    """Return the user's sentences as later imports changed them; all of them, or these."""
     place = world_documents(folder)
     known = read_lines(place, Document) if place else ()
     if events is None:
@@ -211,7 +211,7 @@ def originals(
 def imported(
     documents: Iterable[Document], events: Iterable[Event], ids: Collection[str] | None = None
 ) -> dict[str, Document]:
-    """Documents by id, as the imports of a trace changed them; all of them, or those of some ids."""
+    """Return documents by id as the imports of a trace changed them; all of them, or these."""
     known = {document.id: document for document in documents if ids is None or document.id in ids}
     for event in effective(tuple(events)):
         if isinstance(event, Imported):

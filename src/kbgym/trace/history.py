@@ -1,7 +1,4 @@
-"""History as plain functions: who wrote what (`blame`), what happened (`log`), what differs (`diff`).
-
-All three are folds over events or comparisons of stores; none keeps state of its own, reads a clock or prints.
-"""
+"""History as pure functions: `blame` (who wrote what), `log` (what happened) and `diff` (what differs)."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ from kbgym.trace.replay import effective, replay
 
 
 class Author(msgspec.Struct, frozen=True):
-    """Where a change came from: the iteration, its question, the pass, the step in it, and who played."""
+    """The origin of a change: iteration, question, pass, step and agent."""
 
     iteration: int
     phase: Phase
@@ -46,10 +43,10 @@ Kind = Literal["written", "edited", "merged", "linked", "deleted", "folded"]
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One thing that happened to a document.
+    """One change of a document.
 
-    `merged`: another document (`other`) was folded into it, or a new sentence (`text`) was found to say the same.
-    `folded`: it was itself folded into `other`. `linked`: only its links changed, by its own action or by another's.
+    `merged`: another document (`other`) was merged into it, or a new sentence (`text`) was a duplicate of it.
+    `folded`: it was itself merged into `other`. `linked`: only its links changed.
     """
 
     kind: Kind
@@ -61,7 +58,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class LinkAuthor(msgspec.Struct, frozen=True):
-    """A link of the document as it is now; no author means the initial store had it."""
+    """A current link of the document; no author means the initial store had it."""
 
     target: str
     text: str
@@ -69,7 +66,7 @@ class LinkAuthor(msgspec.Struct, frozen=True):
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """The whole life of a document. `record` is none once it is deleted or folded away."""
+    """The history of a document. `record` is None if it was deleted or merged into another."""
 
     id: str
     initial: bool
@@ -79,7 +76,7 @@ class Blame(msgspec.Struct, frozen=True):
 
 
 def blame(initial: Callable[[], Store], events: Sequence[Event], id: str, at: int | None = None) -> Blame:
-    """Who wrote a document, every later change, and who added each of its links; what was rolled back is left out."""
+    """Return the changes of a document and the authors of its links; rolled back changes are left out."""
     began: dict[tuple[int, str], Began] = {}
     changes: tuple[Change, ...] = ()
     start = initial()
@@ -120,7 +117,7 @@ def _change(
     after: Record | None,
     began: Mapping[tuple[int, str], Began],
 ) -> Change | None:
-    """What one action, or an import of the user's files, did to one document, read off its record and the result."""
+    """Return the change that one action or import made to a document, if any."""
     phase: Phase = event.phase if isinstance(event, Acted) else "idle"
     step, result = (event.step, event.result) if isinstance(event, Acted) else (0, None)
     merged_here = isinstance(result, Merged) and result.into == id
@@ -153,12 +150,11 @@ OF_A_PASS = (Began, Acted, Ended, Graded)
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One iteration: what was asked, how it went, what it did to the store. `undone` by a later rollback, perhaps.
+    """One iteration: the question, the outcome and the edits. `undone` if a later rollback reverted it.
 
-    Of `edits`, `merges` are documents folded into another, as the ledger counts them, and `refused` are adds of what
-    the store says already, which change nothing. Lessons under way side by side may end in another order than they
-    began: `commit` is the state of the store in which this one is whole (`RUN@commit`), and the store's size is the
-    size then.
+    In `edits`, `merges` are documents merged into another and `refused` are adds of duplicates, which change nothing.
+    Concurrent lessons may end in another order than they began: `commit` is the iteration after which this one is
+    complete (`RUN@commit`), and `documents` and `links` are counted then.
     """
 
     iteration: int
@@ -184,7 +180,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def log(events: Sequence[Event]) -> list[Entry]:
-    """An entry an iteration, oldest first, where its last event was committed."""
+    """Return an entry for each iteration, oldest first, in the order of their last commits."""
     alive = {event.iteration for event in effective(events) if isinstance(event, Committed)}
     transactions = list(_transactions(events))
     ends = {e.iteration: number for number, some in enumerate(transactions) for e in some if isinstance(e, OF_A_PASS)}
@@ -205,7 +201,7 @@ def log(events: Sequence[Event]) -> list[Entry]:
 
 
 def _transactions(events: Sequence[Event]) -> Iterator[list[Event]]:
-    """The events of each commit, the commit last."""
+    """Yield the events of each transaction, the commit last."""
     some: list[Event] = []
     for event in events:
         if not isinstance(event, Genesis):
@@ -266,7 +262,7 @@ class LinkChange(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """From one store to another. It is `Difference()` exactly when the two stores hold the same records.
+    """The changes from one store to another; it equals `Difference()` exactly if they hold the same records.
 
     `reordered`: documents with the same links in another order. `provenance`: documents that agents cannot tell apart,
     but whose origin, flag or absorbed origins differ.
@@ -282,7 +278,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def diff(before: Store, after: Store) -> Difference:
-    """What must be done to the first store to get the second; links of added and removed documents are listed too."""
+    """Return the changes from one store to another, including the links of added and removed documents."""
     edited: list[TextChange] = []
     links_added: list[LinkChange] = []
     links_removed: list[LinkChange] = []

@@ -80,7 +80,7 @@ class LiveStore:
         self._flushing: asyncio.Task[None] | None = None
         self.last: asyncio.Future[None] | None = None  # done when all commits are durable
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # documents whose last change is not durable
-        self._turn: WriteLock | None = None  # only if others write, too
+        self._write_lock: WriteLock | None = None  # only if others write, too
         self._lost = False  # what was written could not be read again yet
         self._snapshot: Snapshot | None = None
         self._lock = asyncio.Lock()
@@ -96,7 +96,7 @@ class LiveStore:
         if (write and place.genesis is not None) or self.folder is None:
             self._writer = place.resume()
             if self._writer.shared:
-                self._turn = WriteLock(cast(SharedWriter, self._writer), self._thread, self._follow, self._return)
+                self._write_lock = WriteLock(cast(SharedWriter, self._writer), self._thread, self._follow, self._return)
         self._judge_cache = None if judge is None else JudgeCache(judge)
         try:
             self._settle(place)
@@ -118,7 +118,7 @@ class LiveStore:
     @property
     def shared(self) -> bool:
         """True if other processes may write at the same time."""
-        return self._turn is not None
+        return self._write_lock is not None
 
     def _settle(self, place: StoreBackend) -> None:
         self.iteration, self._position = place.iteration, place.position
@@ -131,14 +131,14 @@ class LiveStore:
     # -- turns --------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def looking(self) -> AsyncIterator[None]:
+    async def read(self) -> AsyncIterator[None]:
         """Exclude other tasks of this process while reading; apply what others committed first."""
         async with self._lock:
-            await self._news()
+            await self._refresh()
             yield
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    async def write(self) -> AsyncIterator[None]:
         """Exclude all other writers.
 
         In a database everything recorded inside is durable when the turn ends, or the turn raises an error.
@@ -147,7 +147,7 @@ class LiveStore:
             raise BadInput(f"{self.name} was opened for reading only.")
         await self._lock.acquire()
         try:
-            await self._news(take=True)
+            await self._refresh(take=True)
         except BaseException:
             self._lock.release()
             raise
@@ -158,22 +158,22 @@ class LiveStore:
             error = caught
             raise
         finally:
-            if self._turn is None:
+            if self._write_lock is None:
                 self._recover()
                 self._lock.release()
             else:  # cancelling the caller must not leave the turn half ended
-                await asyncio.shield(asyncio.get_running_loop().create_task(self._end(self._turn, before, error)))
+                await asyncio.shield(asyncio.get_running_loop().create_task(self._end(self._write_lock, before, error)))
 
-    async def _news(self, take: bool = False) -> None:
+    async def _refresh(self, take: bool = False) -> None:
         if self._lost:
             try:
                 self._return()
             except BadInput as error:  # the store on disk has changed: no request is at fault
                 raise Failed(str(error)) from error
-        if self._turn is not None:
-            if self._turn.held is not None:  # others cannot have committed
+        if self._write_lock is not None:
+            if self._write_lock.held is not None:  # others cannot have committed
                 return
-            await (self._turn.take() if take else self._turn.news())
+            await (self._write_lock.take() if take else self._write_lock.refresh())
         elif self._writer is None and self.folder is not None:
             trace = self.folder / TRACE
             if trace.exists() and trace.stat().st_size != self._size:
@@ -222,7 +222,7 @@ class LiveStore:
     # -- acting -------------------------------------------------------------------------------------------------------
 
     async def prepare(self, actions: Sequence[Action]) -> None:
-        """Before a turn: embed the texts and ask the judge, which may take long."""
+        """Embed the texts and ask the judge before a turn, since that may take long."""
         await self.environment.engine.prepare([text for action in actions for text in texts_in(action)])
         if self._judge_cache is not None:
             await self._judge_cache.prepare(actions, self.environment)
@@ -234,7 +234,7 @@ class LiveStore:
 
     def commit(self) -> asyncio.Future[None]:
         """End the open transaction; the future is done when it is durable."""
-        if self._turn is not None and self._turn.held is None:
+        if self._write_lock is not None and self._write_lock.held is None:
             raise RuntimeError("a shared store is changed in a turn")
         if self._lost:
             raise Failed(f"{self.name}: what this was built on could not be written.")
@@ -307,8 +307,8 @@ class LiveStore:
     def _return(self) -> None:
         """Reload the store from the disk."""
         place = open_backend(self.where)
-        if self._turn is not None:
-            self._turn.resync(place)
+        if self._write_lock is not None:
+            self._write_lock.resync(place)
         self._settle(place)
         self._open = []
         for listener in self.listeners:
@@ -319,7 +319,7 @@ class LiveStore:
 
     async def _follow(self) -> None:
         """Apply what others committed to the store, its search and the listeners."""
-        arrived = self._turn.arrived if self._turn else []
+        arrived = self._write_lock.arrived if self._write_lock else []
         if not (events := tuple(arrived)):
             return
         earlier = partial(store_at, self.where)
@@ -335,7 +335,7 @@ class LiveStore:
 
     def _followed(self, event: Event, store: Store) -> None:
         if isinstance(event, Acted):
-            self.environment.follow(event.result)
+            self.environment.update_index(event.result)
         self._replayed(event, store)
 
     def snapshot(self) -> Snapshot:
@@ -350,7 +350,7 @@ class LiveStore:
 
     async def roll_back(self, to: int, reason: str = "") -> int:
         """Return to an earlier iteration by adding to the history, and return the new iteration."""
-        async with self.turn():
+        async with self.write():
             if not self.shared:
                 await self.durable()  # what it returns to is read from the disk
             with closing(open_backend(self.where)) as place:

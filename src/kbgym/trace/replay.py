@@ -2,9 +2,8 @@
 
 Every recorded result is checked against what the same action does now, and every commit against the store's hash.
 Nothing is searched, embedded or judged again. Resume, rollback, diff, blame and learning curves are all this fold.
-
-
-What follows a trace: told of every event, as it happens and as it is replayed, with what the agent read."""
+A `Listener` is called with every event, live and replayed.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +27,10 @@ Watcher = Callable[[Event, Store], None]
 def replay(
     initial: Callable[[], Store], events: Sequence[Event], at: int | None = None, watch: Watcher | None = None
 ) -> Store:
-    """The store after iteration `at` (the last one by default, 0 for the beginning).
+    """Return the store after iteration `at` (the last one by default, 0 for the beginning).
 
-    `initial` makes the store the trace began with. Every event is applied once, however many rollbacks there are: the
-    states that later rollbacks return to are kept on the way.
+    `initial` returns the initial store. Every event is applied once, however many rollbacks there are: the states
+    that later rollbacks return to are kept.
     """
     if at is not None:
         _check_committed(events, at)
@@ -68,9 +67,9 @@ def catch_up(
     watch: Watcher | None = None,
     first: int = 1,
 ) -> Store:
-    """A store after `iteration`, brought up to date in place with whole transactions that came since.
+    """Apply later transactions to the store after `iteration`, in place, and return it.
 
-    It is another object after a rollback: `earlier` gives the store after an iteration that lies before the events.
+    After a rollback the result is another object: `earlier` returns the store after an iteration before the events.
     `first` is the number of the first event in its trace, for messages.
     """
     wanted = {event.to for event in events if isinstance(event, RolledBack)}
@@ -90,7 +89,7 @@ def catch_up(
 
 
 def _fetch(store: Store, events: Sequence[Event]) -> None:
-    """Have what events name at hand, where documents are not held."""
+    """Read the documents that events name with one query, if they are not held in memory."""
     if store.base is None:
         return
     acted = [event for event in events if isinstance(event, Acted)]
@@ -99,7 +98,7 @@ def _fetch(store: Store, events: Sequence[Event]) -> None:
 
 
 def redo(store: Store, event: Event, number: int) -> None:
-    """Do to a store what one event did, and see that it comes out as recorded; a rollback is the caller's."""
+    """Apply one event to a store. Raise Damaged if the result differs from the record. Rollbacks are the caller's."""
     match event:  # the commonest first
         case Acted():
             _act(store, event, number)
@@ -117,7 +116,7 @@ def redo(store: Store, event: Event, number: int) -> None:
 
 
 def committed(iteration: int, position: int, store: Store) -> Committed:
-    """The event that ends a transaction and says what the store is after it."""
+    """Return the event that ends a transaction, with the hash and size of the store."""
     return Committed(iteration, position, store.fingerprint, len(store), store.links)
 
 
@@ -145,28 +144,28 @@ def _import(store: Store, event: Imported, number: int) -> None:
 
 
 def follow_import(store: Store, event: Imported) -> None:
-    """What an import does to a store, live and replayed."""
+    """Apply an import to a store. Raise Refused if it does not fit."""
     edited, restored, added = (
         [(document.id, document.text) for document in documents]
         for documents in (event.edited, event.restored, event.added)
     )
-    store.follow(event.removed, edited, restored, added)
+    store.apply_import(event.removed, edited, restored, added)
 
 
 def rolled_back(now: Store, then: Store) -> Store:
-    """The earlier store, except that ids given out since are never given out again."""
+    """Return the earlier store, so that ids issued since are not reused."""
     then.never_reissue(now)
     return then
 
 
 def _wanted(events: Sequence[Event], last: int | None = None) -> dict[int, int]:
-    """The iterations that rollbacks up to a last one return to, each with the number of the last event that does."""
+    """Return the iterations that rollbacks up to `last` return to, each with the number of the last such event."""
     rollbacks = ((number, event) for number, event in enumerate(events, 1) if isinstance(event, RolledBack))
     return {event.to: number for number, event in rollbacks if last is None or event.iteration <= last}
 
 
 def effective(events: Sequence[Event]) -> list[Event]:
-    """The events the present store is made of: what was rolled back is left out, the rollback itself stays."""
+    """Return the events without those that were rolled back; the rollbacks themselves stay."""
     wanted = _wanted(events)
     kept: list[Event] = []
     then: dict[int, list[Event]] = {0: list(events[:1])}
@@ -180,9 +179,9 @@ def effective(events: Sequence[Event]) -> list[Event]:
 
 
 class Listener(Protocol):
-    """Something worked out from the trace alone: told of every event, live or replayed, and able to begin again.
+    """A state derived from the trace: called with every event, live or replayed; `clear` starts again.
 
-    `observation` is what the agent read, where the event is an action.
+    `observation` is what the agent read if the event is an action.
     """
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None: ...
@@ -191,7 +190,7 @@ class Listener(Protocol):
 
 
 def replaying(listeners: Sequence[Listener], kind: Observations = "paper") -> Watcher:
-    """Listeners as a watcher of a replay: what an agent read is rendered once for all of them."""
+    """Return a watcher that calls listeners, rendering each observation once."""
 
     def watch(event: Event, store: Store) -> None:
         observation = NOTHING

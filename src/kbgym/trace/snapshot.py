@@ -1,4 +1,4 @@
-"""A store and its search as they were at one moment, for passes that look while others go on changing the live one."""
+"""Snapshots of a store and its search, read by passes while the live store changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kbgym.store import Store
 
 
 class Snapshot(msgspec.Struct, frozen=True, eq=False):
-    """The store and its search as they were after an iteration; nothing can be changed in it."""
+    """A read-only store and its search after an iteration."""
 
     store: Store
     engine: Overlay
@@ -24,7 +24,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
 
 
 def overlay_of(environment: Environment) -> Overlay:
-    """Its search as it is now, to be changed apart from it."""
+    """Return the search as it is now, to stage edits on."""
     if not isinstance(environment.engine, LiveEngine):
         raise TypeError("a store whose passes are on trial needs a search with overlays")
     return environment.engine.overlay()

@@ -43,9 +43,9 @@ class WriteLock:
         self._writer.resync(place)
         self.arrived.clear()
 
-    async def news(self) -> None:
+    async def refresh(self) -> None:
         try:
-            await self._run(self._arrive, self._writer.news)
+            await self._run(self._arrive, self._writer.new_events)
             await self._follow()
         except ConnectionLost:
             self._read_anew()
@@ -59,10 +59,10 @@ class WriteLock:
             await self._take()
 
     async def _take(self) -> None:
-        held = self._writer.turn()
+        held = self._writer.locked()
         try:
             if time.monotonic() - self._looked > LONG_AGO:  # before the lock is taken
-                await asyncio.shield(self._run(self._arrive, self._writer.news))
+                await asyncio.shield(self._run(self._arrive, self._writer.new_events))
                 await self._follow()
             await asyncio.shield(self._run(self._arrive, held.__enter__))
             await self._follow()

@@ -1,4 +1,4 @@
-"""One question whose gold is known, asked of a reader on one state of a store: played, then graded."""
+"""Ask a reader one question with a known answer, and grade the pass."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def qa_pairs(questions: Iterable[Question]) -> list[QAPair]:
 
 
 async def ask(asking: QAPair, environment: Acting, reader: Agent, budget: int, memory: int) -> tuple[Transcript, Grade]:
-    """A reader's pass and what it scores; one that ends without an answer scores 0."""
+    """Play a reader's pass and return it with its grade; a pass without an answer scores 0."""
     passed = await play(reader(), environment, "reader", Forward(asking.text), budget, memory)
     return passed, grade_question(passed.answer, asking)

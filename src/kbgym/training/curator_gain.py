@@ -1,9 +1,8 @@
-"""What a curator's pass is worth: what readers of questions nobody asked gain by it, on the store it leaves.
+"""The gain of a curator's pass: how much better readers answer fresh questions on the edited store.
 
-For people who train curators by reinforcement. The reader is given; with the reference reader the gain is exact and
-costs no model. Half of the fresh questions share a key with the one the pass came from, where there are as many; the
-rest come from anywhere, so that clutter costs. They are drawn after the pass, and never from the world's own splits
-where it can list what it could ask.
+It is a reward for training curators by reinforcement. With the reference reader it is exact and costs no model calls.
+Half of the fresh questions share a key with the question of the pass, if there are enough; the rest are drawn at
+random, so that clutter costs. They are drawn after the pass, and not from the world's splits if it can list its pools.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ class Gain(msgspec.Struct, frozen=True):
     actions_after: float
 
     def reward(self, price: float) -> float:
-        """What a reader's reward, its F1 less a price an action, has grown by."""
+        """Return the growth of a reader's reward, which is its F1 minus a price per action."""
         return self.f1_after - self.f1_before + price * (self.actions_before - self.actions_after)
 
 
 class CuratorLesson(PassByCalls):
-    """One curator's pass on a copy of the store that nobody else sees."""
+    """One curator's pass on a private copy of the store."""
 
     def __init__(self, environment: Environment, task: Backward, budget: int, question: Question) -> None:
         super().__init__(environment, "curator", task, budget)
@@ -50,7 +49,7 @@ class CuratorLesson(PassByCalls):
 
 
 class Curation:
-    """Curators' passes on one store, which stays as it is."""
+    """Curators' passes on copies of one store."""
 
     def __init__(
         self, world: World, store: Store, engine: LiveEngine, reader: Agent, settings: Settings, k: int = 8
@@ -63,7 +62,7 @@ class Curation:
         self._known: dict[str, tuple[float, int]] = {}
 
     async def lesson(self, question: Question) -> CuratorLesson:
-        """The reader's pass on the question, and the curator's that is to follow it."""
+        """Play the reader's pass on a question and return the curator's pass that follows it."""
         (asking,) = qa_pairs([question])
         settings = self.settings
         passed, grade = await ask(asking, self._base, self._reader, settings.forward_budget, settings.memory)
@@ -71,7 +70,7 @@ class Curation:
         return CuratorLesson(self._environment(self._store.copy()), task, settings.backward_budget, question)
 
     async def gain(self, lesson: CuratorLesson, seed: int) -> Gain:
-        """What the next readers gain by what the curator left."""
+        """Ask fresh questions on the store before and after the curator's pass."""
         fresh = self._fresh(lesson.question, seed)
         before = [await self._scored(question, self._base) for question in fresh]
         if lesson.environment.store.fingerprint == self._store.fingerprint:
@@ -104,7 +103,7 @@ class Curation:
 
     @cached_property
     def _pool(self) -> list[Question]:
-        """What training could have asked and no split does; where that is not known, the training questions."""
+        """Return the questions of the pools that are in no split; the training questions if pools are unknown."""
         world, kind = self._world, kind_of(self._world)
         trained = world.split("train")
         if not kind.has_pools:

@@ -1,8 +1,7 @@
-"""Evidence: whether a pass was shown what its question's answer depends on, and when; from its transcript alone.
+"""Evidence: which of a question's supporting documents a pass was shown, and when, from its transcript alone.
 
-It tells retrieval from reasoning: "had the evidence and answered wrongly" is another failure than "never saw it". Where
-a question has no supports, or a gold that stands everywhere (a small number, yes or no), the measure is unknown and
-not zero.
+It separates retrieval from reasoning: "had the evidence and answered wrongly" is another failure than "never saw it".
+For questions without supports, or with an answer that occurs anywhere (a small number, yes or no), it is None, not 0.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def share(self) -> float | None:
-        """The share of the supports that was shown; None where there are none."""
+        """Return the share of the supports that was shown; None if there are none."""
         return len(self.seen) / self.supports if self.supports else None
 
     def all_within(self, actions: int) -> bool:
-        """Whether every support was shown within so many actions."""
+        """Return True if every support was shown within so many actions."""
         return len(self.seen) == self.supports and (not self.seen or self.seen[-1] <= actions)
 
     @property
     def actions(self) -> int | None:
-        """The action that completed the evidence."""
+        """Return the number of the action that completed the evidence."""
         return self.seen[-1] if self.supports and len(self.seen) == self.supports else None
 
 
 def evidence_of(transcript: Transcript, question: Question) -> Evidence:
-    """What a pass was shown of what its question depends on."""
+    """Return the evidence that a pass was shown."""
     wanted, seen, golds = set(question.support), [], _golds(question)
     read, characters, gold = 0, None, 0 if golds else None
     for number, step in enumerate(transcript.steps, 1):

@@ -22,10 +22,12 @@ from kbgym.gym.grading import grade_question, set_f1
 from kbgym.gym.observations import Observations
 from kbgym.gym.policy import Agent, Forward
 from kbgym.progress import ProgressCallback
+from kbgym.search.embed import HashEmbedder
+from kbgym.search.engine import Engine
 from kbgym.store import Store
 from kbgym.training.evidence import Evidence, evidence_of, summarise_evidence
 from kbgym.training.run import Settings
-from kbgym.worlds.world import Question
+from kbgym.worlds.world import Question, World
 
 # A default is left out of a row's bytes only if it is this very object; one that was pickled is another.
 _DEFAULT: Ranking = "paper"
@@ -206,7 +208,7 @@ _BEGINNING = b'{"actions":'
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of an exam, perhaps one in progress: a torn last line is left out, and left where it is."""
+    """Read the rows of an exam, perhaps one in progress, without a torn last line."""
     rows: dict[str, Row] = {}
     for number, line in enumerate(_whole_lines(path).splitlines(), 1):
         try:
@@ -273,3 +275,35 @@ def summarise(rows: Sequence[Row]) -> Summary:
         ),
         **msgspec.structs.asdict(summarise_evidence((row.evidence for row in rows), most)),
     )
+
+
+# -- without a store --------------------------------------------------------------------------------------------------
+
+NO_STORE = "nostore"
+
+
+def is_public(world: World) -> bool:
+    """Return True if the text is public: models know it, so a score needs one without a store beside it."""
+    return bool(world.facts.get("public_text"))
+
+
+def no_store_file(out: Path) -> Path:
+    """Return the file of the rows without a store, beside those with one."""
+    return out.with_name(f"{out.stem}.{NO_STORE}{out.suffix}")
+
+
+async def examine_without(
+    questions: Sequence[Question],
+    reader: Agent,
+    out: Path | None,
+    settings: Settings,
+    concurrency: int,
+) -> list[Row]:
+    """Ask the same reader the same questions over an empty store; rows already there are kept."""
+    file = no_store_file(out) if out else None
+    return await examine(Store(), Engine(HashEmbedder()), questions, reader, file, of_no_store(settings), concurrency)
+
+
+def of_no_store(settings: Settings) -> Settings:
+    """Return settings for an empty store, where there is nothing to rank."""
+    return msgspec.structs.replace(settings, ranking="paper", embedder="hash")

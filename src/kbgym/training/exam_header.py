@@ -62,9 +62,9 @@ class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def conditions(self) -> dict[str, object]:
-        """What two exams must share before their rows may stand side by side, beside the questions.
+        """Return what two exams must share for their rows to be compared, besides the questions.
 
-        Every conversation is a condition of its own: it is pooled with nothing.
+        Every conversation is a condition of its own.
         """
         own = ("store", "iteration", "arm", "set", "questions", "kbgym")
         all = msgspec.structs.asdict(self).items()
@@ -72,12 +72,12 @@ class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def plan(self) -> ExamHeader:
-        """The same for every conversation that plays it."""
+        """Return the header without the identity of a conversation."""
         return self if self.conversation is msgspec.UNSET else msgspec.structs.replace(self, conversation="any")
 
     @property
     def name(self) -> str:
-        """What its file is called in a run, where no other exam is called so."""
+        """Return the name of its file in a run."""
         store = self.arm if self.arm != "flat" else "trained" if self.iteration else "flat"
         return f"{store}-{re.sub(r'[^A-Za-z0-9_.@]+', '_', self.set)[:100]}"
 
@@ -113,13 +113,13 @@ def header_file(rows: Path) -> Path:
 
 
 def read_header(rows: Path) -> ExamHeader | None:
-    """What these rows say of themselves; None for those of an earlier version."""
+    """Return the header of a file of rows, or None."""
     file = header_file(rows)
     return read_value(file, ExamHeader) if file.is_file() else None
 
 
 def check_header(rows: Path, header: ExamHeader) -> bool:
-    """Whether the file is still to be begun; refused where its rows are said to be another exam's."""
+    """Return True if the file is empty. Raise BadInput if it holds another exam."""
     if not rows.exists() or not rows.stat().st_size:
         return True
     found = read_header(rows)
@@ -130,14 +130,14 @@ def check_header(rows: Path, header: ExamHeader) -> bool:
 
 
 def claim(rows: Path, header: ExamHeader) -> None:
-    """Say what the rows in this file will be, before the first; rows that were there without a header stay so."""
+    """Write the header of an exam before its first row."""
     if check_header(rows, header):
         with write_whole(header_file(rows)) as scratch:
             scratch.write_text(pretty(header), encoding="utf-8")
 
 
 def place_for(folder: Path, header: ExamHeader) -> Path:
-    """Where an exam is kept in a folder: where one with this header lies, else under its name, made unique if taken."""
+    """Return the file of an exam in a folder: the one with this header, else a new one with a unique name."""
     for kept in kept_exams(folder):
         if kept.header.plan == header.plan:
             return kept.file
@@ -146,16 +146,16 @@ def place_for(folder: Path, header: ExamHeader) -> Path:
 
 
 def kept_exams(folder: Path) -> list[KeptExam]:
-    """Every exam of a folder that says what it is, in the order of the names."""
+    """Return every exam of a folder that has a header, ordered by name."""
     found = [(file, read_header(file)) for file in exam_files(folder)]
     return [KeptExam(file, header) for file, header in found if header is not None]
 
 
 def exam_files(folder: Path) -> list[Path]:
-    """The files of rows in a folder; what models said lies beside them and is none."""
+    """Return the files of rows in a folder, without cassettes."""
     return [file for file in sorted(folder.glob("[!.]*.jsonl")) if not file.name.endswith(_NO_ROWS)]
 
 
 def _short(value: object) -> str:
-    """Enough of a hash to tell it from another."""
+    """Shorten a hash for display."""
     return f"{value:.12}" if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) else str(value)

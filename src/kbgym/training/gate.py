@@ -211,7 +211,7 @@ def gated_curate(gate: Gate) -> Curate:
         for question in qa_pairs(session.answered(lesson)):
             gate.answered(question)
         verdict = await judged(gate, staged, number, lesson.question.id)
-        async with live.turn():
+        async with live.write():
             await settle(live, number, "backward", lesson.question.id, staged, verdict)
         return staged.transcript
 

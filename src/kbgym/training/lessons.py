@@ -1,8 +1,7 @@
-"""The lessons of a training: which there are, in what order, and how far each has come as the trace tells it.
+"""The lessons of a training, their order, and the progress of each according to the trace.
 
-A lesson is one question in one epoch: a forward pass, its grade, a backward pass. Several may be under way at once, and
-a commit made when one of them ends keeps what the others have done so far; so a lesson may have to be resumed
-after an interruption. Nothing here plays or writes.
+A lesson is one question in one epoch: a forward pass, its grade, a backward pass. Several may run concurrently, and a
+commit at the end of one keeps the steps of the others; so a lesson may have to be resumed after an interruption.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Lesson(NamedTuple):
 
 
 class LessonState(msgspec.Struct):
-    """What a lesson that was begun has in the trace: its iteration, its steps, and its grade if it came so far."""
+    """The recorded state of a lesson: its iteration, its steps and its grade, if any."""
 
     iteration: int
     forward: list[Step] = []
@@ -47,7 +46,7 @@ class LessonState(msgspec.Struct):
 
 
 def schedule(world: World, settings: Settings) -> list[Lesson]:
-    """Every lesson in order: the same questions each epoch, in an order of that epoch's own."""
+    """Return every lesson in order: each epoch has the same questions, shuffled."""
     questions = training_subset(world.split("train"), settings.questions, kind_of(world).difficulty)
     lessons: list[Lesson] = []
     for epoch in range(1, settings.epochs + 1):

@@ -34,7 +34,7 @@ class Probe(msgspec.Struct, frozen=True):
 
     @property
     def short(self) -> dict[str, str]:
-        """Templates that could not fill their quota: "3 of 5"."""
+        """Return the templates that could not fill their quota, as "3 of 5"."""
         return {name: f"{self.quota[name]} of {n}" for name, n in self.wanted.items() if self.quota[name] < n}
 
 
@@ -92,7 +92,7 @@ def gradient(
 
 
 def gradient_templates(world: World) -> tuple[str, ...]:
-    """The trained templates with the most slots: two in the people universe, one in PhantomWiki."""
+    """Return the trained templates with the most slots: two in the people universe, one in PhantomWiki."""
     trained: dict[str, int] = {}
     for question in world.split("train"):
         trained[question.template] = max(trained.get(question.template, 0), len(question.keys))
@@ -101,7 +101,7 @@ def gradient_templates(world: World) -> tuple[str, ...]:
 
 
 def held_out(world: World, trained: Sequence[Question], n: int | None = 34, seed: int = 0) -> Probe:
-    """For a world that cannot list its questions: some that were trained on, and test questions that never were."""
+    """Draw trained questions and unseen test questions, for a world that cannot list its questions."""
     seen = dict.fromkeys(question.text for question in trained)
     asked = {question.text: question for question in trained}
     test = [question for name in ("test_in", "test_out") for question in world.split(name)]

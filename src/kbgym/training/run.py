@@ -85,9 +85,9 @@ class Run:
 
     @classmethod
     def open_or_create(cls, folder: Path, world: World, settings: Settings, begins: Store | None = None) -> Run:
-        """The run at this place, started if there is none. One with other settings or another world is refused.
+        """Open the run in a folder, or create it. Raise BadInput if it has other settings or another world.
 
-        `begins` is the store it begins with, where that is not the world's documents as they stand.
+        `begins` is the initial store if that is not the world's documents.
         """
         if (folder / "run.json").exists():
             run = cls(folder)
@@ -129,7 +129,7 @@ class Run:
         return folder / f"{name}.jsonl"
 
     def timed(self, what: str, seconds: float, **more: Any) -> None:
-        """Note how long something took, in the file that replay ignores."""
+        """Append a duration to `timing.jsonl`, which replay ignores."""
         line = {"at": round(time.time(), 3), "what": what, "seconds": round(seconds, 6), **more}
         with (self.folder / "timing.jsonl").open("a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")

@@ -148,7 +148,7 @@ class Session:
         """Start a lesson, or return the state of one that was interrupted."""
         self._started[lesson] = time.perf_counter()
         if lesson.key not in self.progress.begun:
-            async with self.live.turn():
+            async with self.live.write():
                 self.live.record(self._began(self.progress.last + 1, "forward", lesson))
         return self.state(lesson)
 
@@ -166,14 +166,14 @@ class Session:
     async def grade(self, lesson: Lesson, forward: Transcript, grade: Grade) -> None:
         """Record the end of the forward pass, its grade, and the start of the backward pass."""
         number, question = self.state(lesson).iteration, lesson.question
-        async with self.live.turn():
+        async with self.live.write():
             self.live.record(_ended(number, "forward", forward))
             self.live.record(Graded(number, question.id, question.golds, *grade, forward.answer))
             self.live.record(self._began(number, "backward", lesson))
 
     async def end(self, lesson: Lesson, phase: Phase, transcript: Transcript) -> None:
         """Record the last pass of a lesson as over."""
-        async with self.live.turn():
+        async with self.live.write():
             self.live.record(_ended(self.state(lesson).iteration, phase, transcript))
         self.ended += 1
 
@@ -184,7 +184,7 @@ class Session:
             if ends:
                 await self._calibrate()
                 await self._evaluate(lesson.epoch)
-            async with self.live.turn():
+            async with self.live.write():
                 durable = self.live.commit()
             await asyncio.shield(durable)
             if ends:
@@ -255,7 +255,7 @@ class _Recording:
     async def carry_out(self, action: Action) -> Step:
         live = self._live
         await live.prepare([action])
-        async with live.turn():
+        async with live.write():
             step = await live.environment.carry_out(action)
             self._taken += 1
             acted = Acted(self._iteration, self._phase, self._taken, step.action, step.result, step.verdict)

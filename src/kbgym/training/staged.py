@@ -61,14 +61,14 @@ async def forward(
     live: LiveStore, reader: Agent, question: str, budget: int, memory: int
 ) -> tuple[Transcript, Snapshot]:
     """Play a reader's pass on a snapshot of the store."""
-    async with live.looking():
+    async with live.read():
         base = live.snapshot()
     return await play(reader(), base.environment(), "reader", Forward(question), budget, memory), base
 
 
 async def stage(live: LiveStore, curator: Agent, task: Backward, budget: int, memory: int) -> StagedEdits:
     """Play a curator's pass on a copy of the store."""
-    async with live.looking():
+    async with live.read():
         base, engine = live.snapshot(), live.overlay()
     environment = Environment(base.store.copy(), engine, live.environment.judge, base.ranking, base.observations)
     return StagedEdits(await play(curator(), environment, "curator", task, budget, memory), base, environment)

@@ -1,7 +1,6 @@
-"""A pass that is handed its calls one by one, for frameworks that keep the loop to themselves.
+"""A pass driven call by call, for frameworks with a loop of their own.
 
-Every call is one more action of `episode.play`, so that budget, checks and outcomes are those of every other pass. It
-knows nothing of who calls.
+Every call is one more action of `episode.play`, so budget, checks and outcomes are those of every other pass.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ OVER = "The pass is over; nothing more is done."
 
 
 def told(task: Task, budget: int) -> str:
-    """The task as a model is told it, with the budget as its last line."""
+    """Return the task as a model is told it, with the budget in the last line."""
     return f"{task_block(task)}\n\n{tail(budget)}"
 
 
 class _Says:
-    """A policy that has one thing to say."""
+    """A policy with one action."""
 
     def __init__(self, action: Action) -> None:
         self._action = action
@@ -37,7 +36,7 @@ class _Says:
 
 
 class PassByCalls:
-    """One pass of a role; `transcript` is what it has come to so far."""
+    """One pass of a role; `transcript` holds the steps so far."""
 
     def __init__(self, environment: Acting, role: Role, task: Task, budget: int) -> None:
         self._environment, self.role, self.task, self._budget = environment, role, task, budget
@@ -52,12 +51,12 @@ class PassByCalls:
         return self.transcript.outcome != "out_of_budget" or self.remaining < 1
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Carry out one tool call, its arguments perhaps as a model wrote them; what a model is shown of it."""
+        """Execute one tool call, with arguments as a dict or as JSON, and return what a model is shown."""
         observation = await self.act(self._parsed(name, arguments))
         return shown_result(observation, self.remaining)
 
     async def act(self, action: Action) -> str:
-        """Carry out one action; what came back."""
+        """Execute one action and return the text of its observation."""
         if self.over:
             return OVER
         past = self.transcript.steps
@@ -66,7 +65,7 @@ class PassByCalls:
         return self.transcript.steps[-1].observation.text
 
     def fail(self, reason: str) -> None:
-        """The agent could not go on: the pass ends unscored."""
+        """End the pass as failed; it has no score."""
         self.transcript = msgspec.structs.replace(self.transcript, outcome="agent_failed", failure=reason)
 
     def _parsed(self, name: str, arguments: Mapping[str, Any] | str) -> Action:

@@ -1,8 +1,8 @@
-"""A draft description of unknown documents: pages, `Label:` fields, names and identifiers that recur.
+"""A draft description of unknown documents: pages, `Label:` fields and identifiers that recur.
 
-The draft knows no language: a field is the text before a colon in several places, a name is a run of capitalised words
-inside a sentence. It may be wrong; `--about` and `world.json` override it. Examples show the form of documents and not
-their content, since a reader who is examined on them must search for it.
+The draft knows no language: a field is the text before a colon in several places. It may be wrong; `--about` and
+`world.json` override it. Examples show the form of documents and not their content, since a reader who is examined on
+them must search for it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,10 @@ MOST = 5_000  # documents read, evenly spread over all
 SHOWN = 5  # examples of anything
 LONGEST = 300  # characters of a form or an example
 LONGEST_VALUE = 40  # of a field's value
-OFTEN = 3  # documents that must have a field, a name or an identifier
+OFTEN = 3  # documents that must have a field or an identifier
 
 _HEAD = re.compile(r"((?:[^>]{1,200}? > )*[^:>]{1,60}): (?=\S)")
 _FIELD = re.compile(r"(?:^|; )([^\W\d_][^:;.>]{0,40}): (\S[^;]{0,79})")
-_PART = re.compile(r"[^.,!?:;>…。()\"“”]+")
-_WORD = re.compile(r"\w[\w'’-]*")
-_CAPITALISED = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _IDENTIFIER = re.compile(
     r"(?<![\w.])(?:[^\W\d_]+[-.]?\d[\w.-]*(?<=\w)|\w+_\w+|\w+(?:::\w+)+|[a-z]+[A-Z]\w*)(?!\w)"  # E0382, a_b, a::b, aB
 )
@@ -46,11 +43,8 @@ def describe(documents: Sequence[Document]) -> Description:
     about += f", from {pages:,} pages" if pages > 1 else ""
     keys = [f"a page, such as {_listed(titles)}"] if titles else []
     keys += [f"the field {label}, such as {values}" for label, (values, _) in fields.items()]
-    for what, found in (
-        ("a name", _recurring(_names(bodies), {*fields, *titles})),
-        ("an identifier", _recurring(map(_IDENTIFIER.findall, bodies))),
-    ):
-        keys += [f"{what}, such as {_listed(found)}"] if found else []
+    if found := _recurring(map(_IDENTIFIER.findall, bodies)):
+        keys.append(f"an identifier, such as {_listed(found)}")
     return Description(f"{about}.", tuple(_forms(heads, titles, fields)), tuple(keys))
 
 
@@ -125,36 +119,10 @@ def _fields(read: Sequence[Document], bodies: Sequence[str], step: int) -> Field
     }
 
 
-def _names(bodies: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the names in each document: runs of capitalised words."""
-    parts = [[_WORD.findall(part) for part in _PART.findall(text)] for text in bodies]
-    small = {word for of_text in parts for words in of_text for word in words if word[0].islower()}
-    inside = {word for of_text in parts for words in of_text for word in words[1:] if _is_capitalised(word)}
-    for of_text in parts:
-        yield [name for words in of_text for name in _runs(words, small, inside)]
-
-
-def _runs(words: Sequence[str], small: Container[str], inside: Container[str]) -> Iterator[str]:
-    """Yield the names of one clause. Its first word counts only if it is capitalised elsewhere or a name follows it."""
-    run: list[str] = []
-    for place, word in enumerate([*words, ""]):
-        if place == 0 and (word.lower() in small or not (word in inside or any(map(_is_capitalised, words[1:2])))):
-            continue
-        if _is_capitalised(word):
-            run.append(word)
-        elif run:
-            yield " ".join(run).removesuffix("'s").removesuffix("’s")
-            run = []
-
-
-def _is_capitalised(word: str) -> bool:
-    return word[:1].isupper() and _CAPITALISED.fullmatch(word) is not None
-
-
-def _recurring(of_documents: Iterable[Iterable[str]], but: Container[str] = ()) -> Counter[str]:
+def _recurring(of_documents: Iterable[Iterable[str]]) -> Counter[str]:
     """Return the document frequency of strings that are in enough documents."""
     count = Counter(one for found in of_documents for one in set(found))
-    return Counter({one: n for one, n in count.items() if n >= OFTEN and one not in but})
+    return Counter({one: n for one, n in count.items() if n >= OFTEN})
 
 
 def _listed(count: Counter[str]) -> str:

@@ -12,7 +12,6 @@ from kbgym.codes import number_of
 from kbgym.errors import BadInput, Damaged
 from kbgym.worlds.people import Sizes
 from kbgym.worlds.phantomwiki import RESERVED, build, leakage, pool
-from kbgym.worlds.phantomwiki.files import check
 from kbgym.worlds.world import World
 
 
@@ -33,19 +32,14 @@ def test_a_document_is_a_sentence_with_its_kind_and_the_people_it_names(world, f
     assert {d.kind for d in world.documents} >= {"birth", "job", "hobby", "gender", "mother", "friend"}
 
 
-def test_ids_are_codes_in_no_order_and_the_numbered_ones_are_still_to_be_had(folder, small, world):
-    before, other = build(folder, small, seed=None)[0], build(folder, small, seed=7)[0]
-    assert [document.id for document in before.documents[:2]] == ["d00001", "d00002"] and "version" not in before.facts
+def test_ids_are_codes_in_no_order(folder, small, world):
+    other = build(folder, small, seed=7)[0]
     assert all(number_of(document.id) for document in world.documents)
-    assert sorted(one.text for one in world.documents) == sorted(one.text for one in before.documents)
     people = [document.about[0] for document in world.documents]
     same = sum(a == b for a, b in pairwise(people))
     assert same < 0.1 * len(people), "a person's documents do not stand together"
-    assert [q.text for q in world.questions] == [q.text for q in before.questions], "the same questions"
-    texts = {document.id: document.text for one in (world, before) for document in one.documents}
-    for mine, theirs in zip(world.questions, before.questions, strict=True):
-        assert {texts[id] for id in mine.support} == {texts[id] for id in theirs.support}
     assert [d.text for d in other.documents] != [d.text for d in world.documents]
+    assert [q.text for q in other.questions] == [q.text for q in world.questions]
 
 
 def test_several_answers_are_one_gold_with_commas(world):
@@ -81,14 +75,6 @@ def test_default_questions_are_shipped_ones_and_no_tautology(world, folder):
     for question in world.questions:
         assert ", ".join(shipped[question.text]) == question.golds[0]
         assert not any(f"the {word} of the person whose {word} is" in question.text for word in ("hobby", "occupation"))
-
-
-def test_disjoint_keys_share_none_with_training(folder, world, small):
-    apart, _ = build(folder, small, disjoint=True)
-    assert apart.splits == world.splits
-    assert all(leak.shared == 0 for leak in leakage(apart).values())
-    trained = {key for question in apart.split("train") for key in question.keys}
-    assert not any(key in trained for q in apart.questions if q.split != "train" for key in q.keys)
 
 
 def test_leakage_counts_questions_with_a_trained_key(world):
@@ -160,24 +146,10 @@ def test_facts_that_do_not_go_with_the_documents_are_refused(world):
         pool(World(world.documents, (), facts), "relation-of")
 
 
-def test_a_generator_that_makes_something_else_is_noticed():
-    check(1, 16, 60, (405, 3403, 480))
-    check(7, 2, 5, (30, 200, 40))
-    with pytest.raises(Exception, match="made 404 articles, 3403 sentences and 480 questions instead of 405"):
-        check(1, 16, 60, (404, 3403, 480))
-    with pytest.raises(Exception, match="39 questions instead of"):
-        check(7, 2, 5, (30, 200, 39))
-
-
 @pytest.mark.slow
-def test_two_official_runs_give_the_same_bytes(official, tmp_path):
-    for disjoint in (False, True):
-        for place, folder in enumerate(official):
-            build(folder, disjoint=disjoint)[0].save(tmp_path / f"{disjoint}{place}")
-        one, two = (
-            {path.name: path.read_bytes() for path in (tmp_path / f"{disjoint}{place}").iterdir()} for place in (0, 1)
-        )
-        assert one == two and set(one) == {"documents.jsonl", "questions.jsonl", "world.json"}
+def test_two_official_runs_give_the_same_world(official):
+    one, two = (build(folder)[0] for folder in official)
+    assert one == two
 
 
 def test_another_seed_is_another_world(tmp_path, world, small):

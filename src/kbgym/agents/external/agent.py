@@ -1,8 +1,8 @@
-"""A command as an agent: each pass is a fresh process that plays over MCP, and is told nothing of the others.
+"""A command as an agent: each pass is a fresh process that plays over MCP and knows nothing of other passes.
 
-The pass stays `episode.play`'s: `act` hands the last observation to the call that waits for it, and gives back the next
-call as an action. So traces, grading and budgets are those of any other agent. A process that ends or hangs without
-having ended its pass has failed, and is not graded.
+The pass remains `episode.play`'s: `act` gives the last observation to the call that waits for it, and returns the next
+call as an action, so traces, grading and budgets are those of any agent. A process that ends or hangs before it has
+ended its pass has failed, and is not graded.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _LATE = 0.3  # seconds in which a call may still arrive from a process that is o
 
 
 class CommandLimits(msgspec.Struct, frozen=True):
-    """What a pass may take: seconds in all, seconds to end by itself afterwards, calls that are none, requests.
+    """The limits of a pass: seconds in all, seconds to end by itself afterwards, invalid calls, requests.
 
-    `at_once` is how many processes an exam has under way.
+    `at_once` is the number of processes of an exam.
     """
 
     seconds: float = 600.0
@@ -65,7 +65,7 @@ class CommandLimits(msgspec.Struct, frozen=True):
 
 
 class PassRecord(msgspec.Struct, frozen=True):
-    """One process, as it is kept beside a run: keys and the pass's token are taken out of its output."""
+    """One process, as kept beside a run; keys and the pass's token are removed from its output."""
 
     role: Role
     question: str
@@ -106,7 +106,7 @@ class CommandAgent:
 
 
 class CommandPolicy:
-    """One pass, played by one process. It is also what that process is served: the tools of the role."""
+    """One pass, played by one process, and the toolbox that the process is served."""
 
     texts = None
 
@@ -147,7 +147,7 @@ class CommandPolicy:
         return action
 
     async def _next(self, view: View) -> Action:
-        """The next call that is an action; what is none is answered here and costs nothing, up to a bound."""
+        """Return the next call that is an action. Invalid calls are answered here and cost nothing, up to a bound."""
         while True:
             asked = await self._call(view)
             action = action_of(asked.name, asked.arguments, view.role)

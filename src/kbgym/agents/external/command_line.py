@@ -1,7 +1,7 @@
-"""Command lines of agents: the placeholders in them, the ready-made ones by name, and what a process may see.
+"""Command lines of agents: their placeholders, the predefined ones, and the environment of a process.
 
-A command line is split as a shell would and never given to one: a placeholder is replaced inside its argument, so what
-a question says stays one argument.
+A command line is split as a shell would and never given to one: a placeholder is replaced inside its argument, so a
+question's text stays one argument.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ PASSED_ON = "KBGYM_PASS_ENV"  # names, with commas, that the person lets through
 
 
 class CommandLine(msgspec.Struct, frozen=True):
-    """How an agent is started: arguments, files in its working folder, variables it may see, and those it is handed.
+    """How an agent is started: arguments, files in its folder, variables it may see or is given.
 
-    `at_once` is how many may run, where it cannot be any number. `usage` is where its output says what it used.
+    `at_once` limits the number of processes, where the program needs it. `usage` is a path in its output.
     """
 
     arguments: tuple[str, ...]
@@ -45,7 +45,7 @@ class CommandLine(msgspec.Struct, frozen=True):
 
     @property
     def reads_prompt(self) -> bool:
-        """Whether the prompt goes to standard input: nothing else in the line tells the agent what to do."""
+        """Return True if the prompt goes to standard input: no argument has the prompt or the question."""
         return not any(name in _TOLD for text in self.arguments for name in _PLACEHOLDER.findall(text))
 
     def filled(self, values: Mapping[str, str]) -> list[str]:
@@ -53,7 +53,7 @@ class CommandLine(msgspec.Struct, frozen=True):
 
 
 def filled(text: str, values: Mapping[str, str], quoted: bool = False) -> str:
-    """A text with its placeholders replaced, once: what a value holds is not looked at again."""
+    """Return a text with its placeholders replaced, once: placeholders inside a value are not replaced."""
 
     def value(found: re.Match[str]) -> str:
         return json.dumps(values[found[1]])[1:-1] if quoted else values[found[1]]
@@ -118,7 +118,7 @@ def is_command(name: str) -> bool:
 
 
 def command_line(name: str) -> CommandLine:
-    """The line an agent's name stands for: a ready-made one, or what stands behind `command:`."""
+    """Return the line an agent's name stands for: a predefined one, or the text behind `command:`."""
     text = name.removeprefix(PREFIX).strip()
     if text in READY:
         return READY[text]
@@ -132,12 +132,12 @@ def command_line(name: str) -> CommandLine:
 
 
 def bridge_line(url: str, token: str) -> str:
-    """The stdio bridge as one line, for agents that start their MCP servers from one."""
+    """Return the stdio bridge as one line, for agents that start their MCP servers from one."""
     return f"KBGYM_TOKEN={token} {shlex.quote(sys.executable)} -m kbgym play bridge {url}"
 
 
 def surroundings(line: CommandLine, handed: Mapping[str, str]) -> dict[str, str]:
-    """The environment of an agent's process: what any program needs, what this one reads, and what it is handed."""
+    """Return the environment of an agent's process: the common variables, those it reads, and those it is given."""
     let_through = {name.strip() for name in os.environ.get(PASSED_ON, "").split(",")}
     seen = _SEEN | set(line.variables) | let_through
     env = {name: value for name, value in os.environ.items() if name in seen or name.startswith("LC_")}

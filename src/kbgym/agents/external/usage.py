@@ -34,7 +34,7 @@ def path_steps(path: str) -> tuple[str, ...]:
 
 
 def usage_in(output: str, steps: tuple[str, ...]) -> Usage | None:
-    """What an output says was used; None where it says nothing there."""
+    """Return the usage that an output reports, or None."""
     found = [usage for value in _objects(output) for at in _at(value, steps) if (usage := _usage(at)) is not None]
     if not found:
         return None
@@ -45,7 +45,7 @@ def usage_in(output: str, steps: tuple[str, ...]) -> Usage | None:
 
 
 def _objects(output: str) -> Iterator[Any]:
-    """The JSON objects of a text, one a line or over several, whatever stands around them."""
+    """Yield the JSON objects of a text, on one line or over several."""
     decoder, end, failed = json.JSONDecoder(), 0, 0
     for begin in re.finditer(r"^\s*\{", output, re.MULTILINE):
         if begin.end() <= end or failed > _MOST_FAILED:

@@ -1,6 +1,6 @@
-"""What the general reader could do next, and what each move promises: how likely it shows evidence not seen yet.
+"""The next moves of the general reader, each with the probability that it shows new evidence.
 
-The numbers are shares measured on two public sets, rounded; the order they give matters, not their last digit.
+The numbers are shares measured on two public sets, rounded; their order matters, not the last digit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ALIKE = 3  # words a heading shares with a question that asks for the same of s
 
 
 class Move(msgspec.Struct, frozen=True):
-    """Something that could be done next, and what it promises."""
+    """A possible next action and its promise."""
 
     action: Action
     worth: float
@@ -46,7 +46,7 @@ class Move(msgspec.Struct, frozen=True):
 
 
 def best_move(memory: ReaderMemory) -> Move | None:
-    """What promises most, if that is enough; what likely documents link to goes before other searches."""
+    """Return the move that promises most, if that is enough; links of likely documents go before other searches."""
     chosen = max(moves(memory), key=lambda move: move.worth * (1.0 if move.opens else memory.doubt), default=None)
     if chosen is None:
         return None
@@ -68,7 +68,7 @@ def moves(memory: ReaderMemory) -> Iterator[Move]:
 
 
 def _pages(memory: ReaderMemory) -> Iterator[Move]:
-    """The question's next page: worth more while the last one still showed pages of the source that rank highest."""
+    """Yield the question's next page: worth more while the last one still showed the pages that rank highest."""
     page = memory.pages[memory.question]
     if memory.question in memory.ended:
         return
@@ -97,7 +97,7 @@ def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
 
 
 def _leads_back(memory: ReaderMemory, one: SeenDocument) -> bool:
-    """Whether the only link of a document leads to what was opened: everything it names was."""
+    """Return True if the only link of a document leads to a document that was opened."""
     if one.links != 1 or not one.title:
         return False
     named = {word_set(name) for name in telling_names(one.text, _MOST_NAMES)} - {word_set(one.title)}
@@ -105,13 +105,13 @@ def _leads_back(memory: ReaderMemory, one: SeenDocument) -> bool:
 
 
 def _is_of_another(memory: ReaderMemory, one: SeenDocument) -> bool:
-    """Whether a heading is worded like the question and has a word more: "cities of bakers" where tailors are asked."""
+    """Return True for a heading like the question with another word: "cities of bakers" where tailors are asked."""
     shared = one.words & memory.wanted.keys()
     return one.is_heading and len(shared) >= _ALIKE and shared != one.words
 
 
 def _names(memory: ReaderMemory) -> Iterator[Move]:
-    """Of names in believed documents that were not in the question, and of their pages' titles, the one worth most."""
+    """Yield a search for the best name in believed documents, or title of their pages, that the question lacks."""
     tried = [word_set(query) for query in memory.pages if query != memory.question]
     ranked = memory.ranked()
     best: dict[str, float] = {}
@@ -131,6 +131,6 @@ def _names(memory: ReaderMemory) -> Iterator[Move]:
 
 
 def _is_known(name: str, one: SeenDocument, memory: ReaderMemory) -> bool:
-    """Whether the question has a name, or it is what the document's page itself is about."""
+    """Return True if the question has a name, or the document's page is about it."""
     words = word_set(name)
     return memory.wanted.keys() >= words or 2 * len(words & word_set(one.title)) >= len(words)

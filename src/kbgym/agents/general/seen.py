@@ -1,7 +1,7 @@
-"""What one pass of the general reader has seen: documents, how likely each is evidence, their pages and their links.
+"""The state of one pass of the general reader: documents seen, the belief that each is evidence, pages and links.
 
-Belief is worked out from what was shown alone. Where the question was searched for, the rank tells most; where a name
-or a link led to a document, it is how much of the question its words and the words that led there hold.
+Belief follows from what was shown alone. Where the question was searched for, the rank counts most; where a name or a
+link led to a document, the share of the question's words in it and in the words that led there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SAID = 0.75  # belief in a heading all of whose words the question has, whereve
 
 
 class SeenDocument(msgspec.Struct):
-    """A document as far as it was shown. `links` is None where nobody said how many it has."""
+    """A document as far as it was shown. `links` is None if the number of its links is unknown."""
 
     id: str
     text: str
@@ -47,12 +47,12 @@ class SeenDocument(msgspec.Struct):
 
     @property
     def is_heading(self) -> bool:
-        """Whether it is worded as an index may be: on no page, and no sentence."""
+        """Return True if a document is worded like an index: it has no title and is no sentence."""
         return not self.title and self.text[-1:] not in ".!?"
 
 
 class ReaderMemory:
-    """Everything seen so far, taken in turn by turn."""
+    """Everything seen so far, updated turn by turn."""
 
     def __init__(self, question: str) -> None:
         self.question = question
@@ -72,12 +72,12 @@ class ReaderMemory:
         self.marked = False  # whether observations say how many links a document has
 
     def relevance(self, words: Set[str]) -> float:
-        """The share of the question's words, by what they tell, among these."""
+        """Return the weighted share of the question's words among these."""
         return sum(worth for word, worth in self.wanted.items() if word in words) / self._total
 
     @property
     def missing(self) -> float:
-        """How likely something is still to be found: less, the more of the question stands in what was opened."""
+        """The probability that something is still to be found; lower if opened documents hold the question."""
         return 1.0 - (1.0 - self.doubt) * self.relevance(self._read)
 
     @property
@@ -129,7 +129,7 @@ class ReaderMemory:
             self.seen[id].learnt = above.belief >= _FITS
 
     def _by_name(self, place: int, text: str) -> float:
-        """Belief in what a name found: the first result, or one that speaks of the question."""
+        """Return the belief in a document that a name found: the first result, or one that speaks of the question."""
         return _FOUND / (place + 1) + _WORDS * self.relevance(word_set(text)) ** 2
 
     def _open(self, id: str, shown: list[tuple[str, str]]) -> None:
@@ -161,18 +161,18 @@ class ReaderMemory:
             self.by_title.setdefault(made.title, []).append(made)
 
     def page_belief(self, document: SeenDocument) -> float:
-        """Belief in a document's page: the more of it turned up, the likelier."""
+        """Return the belief in a document's page: the more of it turned up, the likelier."""
         beside = self.by_title.get(document.title, ()) if document.title else ()
         return 1.0 - prod(1.0 - one.belief for one in beside or (document,))
 
     def was_opened(self, title: str) -> int:
-        """How many documents of a page were opened."""
+        """Return the number of opened documents of a page."""
         return sum(one.opened for one in self.by_title.get(title, ()))
 
     def listed(self) -> int:
-        """How many documents of the likeliest index that was opened speak of what the question names and it does not.
+        """Return the number of documents of the likeliest opened index that have the question's further names.
 
-        An index has no page of its own: a page's sentences are no list to count.
+        An index has no page of its own: the sentences of a page are no list to count.
         """
         index = next((one for one in self.ranked() if one.targets and not one.title), None)
         if index is None:

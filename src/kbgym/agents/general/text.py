@@ -1,7 +1,7 @@
-"""What can be seen in a text without knowing its language's grammar: words that count, names, identifiers, fields.
+"""Words, names and identifiers of a text, without a grammar of its language.
 
-Nothing here knows any world, any index's wording or any arm. Documents of a corpus begin with the title of their page
-("Title: sentence"), which is where a document's subject is taken from; without one, it is the document's first name.
+Nothing here knows a world, the wording of an index or an arm. Documents of a corpus begin with the title of their page
+("Title: sentence"), which is their subject; without a title the subject is the document's first name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MONTHS = frozenset("january february march april may june july august september
 
 
 class SeenText(msgspec.Struct, frozen=True):
-    """A text taken apart: words that count, names and identifiers in order, the page's title, fields of the title."""
+    """A text in parts: its content words, its names and identifiers in order, its title and its body."""
 
     words: frozenset[str]
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ def look_at(text: str) -> SeenText:
 
 @lru_cache(maxsize=65_536)
 def split_title(text: str) -> tuple[str, str]:
-    """The page's title a document begins with, and the rest; no title where it does not begin with one."""
+    """Return the title a document begins with, and the rest; the title is empty if there is none."""
     found = _TITLE.match(text)
     if found is None or found[1].endswith((".", "!", "?")) or len(found[1].split()) > 14:
         return "", text
@@ -53,12 +53,12 @@ def split_title(text: str) -> tuple[str, str]:
 
 
 def content_words(text: str) -> list[str]:
-    """The words that count, small and singular, in order."""
+    """Return the content words in order, lower-case and singular."""
     return [stem(word) for word in _WORD.findall(text.lower()) if word not in _SMALL and len(word) > 1]
 
 
 def stem(word: str) -> str:
-    """A word without the endings that number and possession give it."""
+    """Return a word without the endings of number and possession."""
     word = word.removesuffix("'s").removesuffix("’s")
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
@@ -68,7 +68,7 @@ def stem(word: str) -> str:
 
 
 def names(text: str) -> list[str]:
-    """Runs of capitalised words and identifiers; a small word that only begins a sentence is none."""
+    """Return runs of capitalised words, and identifiers; a small word that only begins a sentence is none."""
     found: list[str] = []
     run: list[str] = []
     tokens = list(re.finditer(r"[^\s]+", text))
@@ -95,18 +95,18 @@ def names(text: str) -> list[str]:
 
 @lru_cache(maxsize=65_536)
 def word_set(text: str) -> frozenset[str]:
-    """The words that count, without order."""
+    """Return the set of content words."""
     return frozenset(content_words(text))
 
 
 @lru_cache(maxsize=65_536)
 def telling_names(text: str, most: int) -> tuple[str, ...]:
-    """Of a text's first names those that may be worth a search."""
+    """Return the first names of a text that may be worth a search."""
     return tuple(name for name in look_at(text).names[:most] if is_telling(name, text))
 
 
 def is_telling(name: str, text: str) -> bool:
-    """Whether a name may be worth a search: no date, not too long, no single word that only begins a sentence."""
+    """Return True if a name may be worth a search: no date, not too long, no word that only begins a sentence."""
     words = name.split()
     if len(words) > _MOST_WORDS or any(word.lower() in _MONTHS for word in words):
         return False
@@ -116,7 +116,7 @@ def is_telling(name: str, text: str) -> bool:
 
 
 def _inside(name: str, body: str) -> Iterator[bool]:
-    """For every place a word stands at, whether that is inside a sentence."""
+    """Yield for every occurrence of a word if it stands inside a sentence."""
     at = body.find(name)
     while at >= 0:
         around = body[at - 1 : at] + body[at + len(name) : at + len(name) + 1]
@@ -135,7 +135,7 @@ def _close(run: list[str], found: list[str]) -> None:
 
 
 def is_identifier(word: str) -> bool:
-    """A code of some kind: digits and letters together, an underscore, capitals inside."""
+    """Return True for a code: digits and letters together, an underscore, or capitals inside."""
     inner = word[1:]
     mixed = any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
     return len(word) > 2 and (

@@ -1,13 +1,13 @@
-"""Every request and its reply on file: a run killed and started again pays for nothing twice, and replays offline.
+"""A cassette: every request and its reply in a file, so that a resumed run pays for nothing twice and replays offline.
 
     {"kind":"cassette","schema":1}
     {"kind":"agent","role":"reader","name":"llm:openai/...","settings":{...}}
     {"kind":"part","id":"3f2a...","value":...}                   a system prompt, a tool set or a message, once each
     {"kind":"reply","request":"<hash>","parts":[...],"reply":{...}}
 
-A reply is found by its request's hash; the k-th time the same request is made in a process it is the k-th reply. Lines
-are only appended, each in one write, before the reply is used; a torn last line is cut off. Keys never get in: `redact`
-sees every line.
+A reply is found by its request's hash; the k-th time a process makes the same request it gets the k-th reply. Lines are
+only appended, each in one write, before the reply is used; a torn last line is cut off. `redact` removes keys from
+every line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Header(msgspec.Struct, frozen=True, tag_field="kind", tag="cassette"):
 
 
 class Recorded(msgspec.Struct, frozen=True, tag_field="kind", tag="agent"):
-    """Who was recorded in a role: all that is needed to make the same requests again."""
+    """The agent of a role: all that is needed to make the same requests again."""
 
     role: Role
     name: str
@@ -60,7 +60,7 @@ _decoder: Decoder[_Header | Recorded | _Part | _Taken] = Decoder(_Header | Recor
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """One recorded request, put together again, with its reply."""
+    """One recorded request, reassembled, with its reply."""
 
     model: str
     system: str
@@ -98,7 +98,7 @@ class Cassette:
     # -- playing back ---------------------------------------------------------------------------------------------
 
     def play(self, request: str) -> Reply | None:
-        """The next recorded reply to a request, by its hash."""
+        """Return the next recorded reply to a request, by its hash, or None."""
         replies, turn = self._by_request.get(request, []), self._next.get(request, 0)
         if turn >= len(replies):
             return None
@@ -106,11 +106,11 @@ class Cassette:
         return replies[turn]
 
     def holds(self, request: str) -> bool:
-        """Whether a reply to a request, by its hash, would come from here and not from the model."""
+        """Return True if the cassette has another reply to a request, by its hash."""
         return self._next.get(request, 0) < len(self._by_request.get(request, ()))
 
     def agent(self, role: Role) -> Recorded:
-        """Who played a role when this was recorded: the last one, if there were several."""
+        """Return the agent that was recorded in a role; the last one if there were several."""
         found = [recorded for recorded in self._agents if recorded.role == role]
         if not found:
             raise BadInput(f"{self.path} holds no recording of a {role}.")
@@ -131,7 +131,7 @@ class Cassette:
         ]
 
     def _found(self, id: str, type: Any) -> Any:
-        """A part a reply refers to."""
+        """Return a part that a reply refers to."""
         try:
             return msgspec.convert(self._parts[id], type)
         except (KeyError, msgspec.ValidationError):
@@ -145,7 +145,7 @@ class Cassette:
     # -- recording ------------------------------------------------------------------------------------------------
 
     def introduce(self, role: Role, name: str, settings: dict[str, Any]) -> None:
-        """Write down who plays a role, once."""
+        """Record the agent of a role, once."""
         recorded = Recorded(role, name, settings)
         if self.record and recorded not in self._agents[-3:]:
             self._agents.append(recorded)
@@ -216,7 +216,7 @@ class Cassette:
         return file
 
     def _load(self) -> int:
-        """Read every whole line; how many bytes they take."""
+        """Read every whole line and return the number of their bytes."""
         length = 0
         try:
             with open_file(self.path) as lines:

@@ -1,13 +1,9 @@
-"""Chat transcripts as ATIF trajectories (Agent Trajectory Interchange Format), as Harbor and others read them.
+"""Recorded passes as chat transcripts for fine-tuning, or as ATIF trajectories (Agent Trajectory Interchange Format).
 
-Written as version 1.6 with nothing that came later, so that readers of that and of newer versions take it. It knows
-messages of OpenAI's protocol and nothing of who played.
-
-
-Recorded passes as chat transcripts, one JSON line each: `{"messages": [...], "tools": [...]}`, for fine-tuning.
-
-A pass is a chain of requests each of which extends the one before; the last one holds it all. Corrections and the
-replies that made them necessary are left out, and so are passes that ended without a valid reply.
+A transcript is a JSON line: `{"messages": [...], "tools": [...]}`. A pass is a chain of requests each of which extends
+the one before; the last one holds it all. Corrections and the replies that made them necessary are left out, and so are
+passes that ended without a valid reply. Trajectories are written as version 1.6 with no newer field, so that readers of
+that and of newer versions accept them.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ VERSION = "ATIF-v1.6"
 
 
 class AtifAgent(NamedTuple):
-    """Who played: kbgym's version, and the reader's or model's name."""
+    """The agent of a trajectory: kbgym's version, and the reader's or model's name."""
 
     version: str
     model: str
@@ -35,7 +31,7 @@ class AtifAgent(NamedTuple):
 def trajectory(
     said: Iterable[dict[str, Any]], tools: Sequence[dict[str, Any]], session: str, agent: AtifAgent, **extra: Any
 ) -> dict[str, Any]:
-    """One pass: a step for the system's and the user's message, then one for every call with what came back."""
+    """Return one pass: a step for the system's and the user's message, then one for every call with its result."""
     steps: list[dict[str, Any]] = []
     for message in said:
         if message["role"] == "tool":
@@ -53,7 +49,7 @@ def trajectory(
 
 
 def _call(call: dict[str, Any]) -> dict[str, Any]:
-    """A call; arguments that are no JSON object stand in one as they were written."""
+    """Return a call; arguments that are no JSON object are kept as text."""
     asked = call["function"]
     try:
         arguments = decode(asked["arguments"], dict[str, Any])
@@ -63,7 +59,7 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
-    """Every finished pass, in the order they were finished."""
+    """Yield every finished pass, in the order in which they were finished."""
     exchanges = [exchange for exchange in cassette.exchanges if not _correction(exchange)]
     extended = {prefix for exchange in exchanges for prefix in _prefixes(exchange)}
     for exchange in exchanges:
@@ -72,7 +68,7 @@ def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
 
 
 def export(cassette: Cassette, out: Path, atif: str | None = None) -> int:
-    """Write the transcripts, or as trajectories of the version of kbgym named by `atif`; how many there were."""
+    """Write the transcripts, or trajectories of the version named by `atif`, and return their number."""
     chats = list(transcripts(cassette))
     if atif is not None:
         played = ", ".join(dict.fromkeys(exchange.model for exchange in cassette.exchanges))
@@ -83,7 +79,7 @@ def export(cassette: Cassette, out: Path, atif: str | None = None) -> int:
 
 
 def _correction(exchange: Exchange) -> bool:
-    """A request that answers a malformed reply ends with plain text from the assistant and then from the user."""
+    """Return True for a request that answers a malformed reply: it ends with plain text by assistant and user."""
     return any(m.role == "assistant" and m.call is None for m in exchange.messages)
 
 
@@ -105,7 +101,7 @@ def _chat(exchange: Exchange) -> dict[str, Any]:
 
 
 def chat(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Messages as OpenAI's protocol has them."""
+    """Return messages in OpenAI's format."""
     shown: list[dict[str, Any]] = []
     for message in messages:
         if message.call is not None:

@@ -1,6 +1,6 @@
-"""Keeps keys out of everything that is written or shown: errors, cassettes, traces, reports.
+"""Redaction of keys in everything that is written or shown: errors, cassettes, traces, reports.
 
-It knows the secrets it is told about, those in the environment, and the shapes keys usually have.
+Known secrets are those given, those in the environment, and strings shaped like keys.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Redactor:
 
 
 def shown_url(url: str) -> str:
-    """A base URL without user, password, query or fragment."""
+    """Return a base URL without user, password, query or fragment."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
 
 
 class Address(msgspec.Struct, frozen=True):
-    """A base URL taken apart: where, and what has to be sent along that must not be shown."""
+    """A base URL in parts: the address, and what is sent along and must not be shown."""
 
     url: str | None
     query: dict[str, str] = {}
@@ -75,7 +75,7 @@ def address(url: str | None) -> Address:
 
 
 def quiet_libraries() -> None:
-    """HTTP libraries log URLs and headers below WARNING: keep them quiet unless somebody has set their level."""
+    """Set the HTTP libraries, which log URLs and headers, to WARNING unless a level is set."""
     for name in _CHATTY:
         logger = logging.getLogger(name)
         if logger.level == logging.NOTSET:

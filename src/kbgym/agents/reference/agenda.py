@@ -44,7 +44,7 @@ _USUAL_READ = ("usual",)  # what a test reads that asks what is expected of ever
 
 
 class LastPage(NamedTuple):
-    """How far a search was read: its last page, with its number and what on it nobody had seen; the pages before."""
+    """The last page read of a search: its number, its texts, the new ones among them, and the pages before."""
 
     number: int
     texts: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class ReferenceAgenda:
         self._siblings_of: dict[tuple[str, str], KeyList] = {}
 
     def _indexed(self, test: Callable[[IndexKey], bool]) -> KeyList:
-        """The keys with an index for which something holds, in the order in which they got it."""
+        """Return a list of the keys with an index that pass a test, in the order in which they got it."""
         return KeyList(
             self._readings, lambda key: self.indexes.number(key) if self._has_index(key) and test(key) else None
         )
@@ -86,7 +86,7 @@ class ReferenceAgenda:
     # -- feeding ------------------------------------------------------------------------------------------------------
 
     def note_question(self, text: str, lesson: Hashable = None) -> None:
-        """A question was asked, in a lesson that is under way from now on."""
+        """Record a question; its lesson is active from now on."""
         query = parse_question(text)
         named = dict.fromkeys(named_keys(query)) if query is not None else {}
         for key in named:
@@ -128,10 +128,10 @@ class ReferenceAgenda:
     # -- asking -------------------------------------------------------------------------------------------------------
 
     def index_tasks(self, question: str, lesson: Hashable = None) -> tuple[IndexTask, ...]:
-        """What to work on after this question, best first, as things stand now.
+        """Return the tasks after this question, best first.
 
-        A key whose index misses nothing seen or implied is no task, nor is one that another lesson has. What is given
-        to a lesson is its own until it is given back; asked again, it is given what is still open, and more.
+        A key whose index misses nothing seen or implied is no task, nor is one reserved for another lesson. Tasks of a
+        lesson are its own until it is released; asked again, it gets those still open, and more.
         """
         query = parse_question(question)
         named = dict.fromkeys(named_keys(query)) if query is not None else {}
@@ -169,7 +169,7 @@ class ReferenceAgenda:
         return index_text(IndexKey(index_task.kind, index_task.value, index_task.then))
 
     def index_task(self, key: IndexKey, reason: Reason) -> IndexTask:
-        """What is known of a key and what is still to be done about it."""
+        """Return what is known of a key and what is still to be done."""
         index, linked = self.indexes.of.get(key), self.indexes.links(key)
         belong = (*self.seen.under(key), *self._leads_on(key))
         known = tuple((id, self.seen.texts[id]) for id in belong if id not in linked)
@@ -180,8 +180,7 @@ class ReferenceAgenda:
         return IndexTask(key.kind, key.value, reason, known, lookups, index, key.then, text, tuple(linked))
 
     def _leads_on(self, key: IndexKey) -> list[str]:
-        """The indexes of parents with more children and of children with children: who has opened one of a family
-        needs no search for the next, and is led nowhere it would turn back from."""
+        """Return the indexes of parents with more children and of children with children, to link on to."""
         if key.kind != "person" or key.then or self.seen.memory.lists:
             return []
         related = self.seen.memory.related
@@ -191,7 +190,7 @@ class ReferenceAgenda:
         return [index for index in found if index is not None]
 
     def _lent(self, lesson: Hashable) -> set[IndexKey]:
-        """What other lessons are working on."""
+        """Return the keys that other lessons are working on."""
         return {key for other, keys in self._under_way.items() if other != lesson for key in keys}
 
     def _open(self, named: Iterable[IndexKey]) -> Iterator[tuple[IndexKey, Reason]]:
@@ -213,7 +212,7 @@ class ReferenceAgenda:
         return self._pages.get(query)
 
     def _take_up(self) -> None:
-        """Put the keys that were seen or got an index since the last time on the lists they may belong to."""
+        """Update the lists by the keys that were seen or got an index since the last time."""
         for key in self.indexes.new:
             self._incomplete.doubt(key)
             if key.kind == "person" and not key.then:
@@ -229,7 +228,7 @@ class ReferenceAgenda:
     # -- what is still to be searched for -----------------------------------------------------------------------------
 
     def _lookups(self, key: IndexKey) -> tuple[Lookup, ...]:
-        """The searches of a key that are not over; of one with an index, only those for documents it should have."""
+        """Return the unfinished searches of a key; with an index only those for documents it should have."""
         if key.then or key.kind not in (*INDEXED, "person"):
             return ()
         lists = self.seen.memory.lists
@@ -239,7 +238,7 @@ class ReferenceAgenda:
         return tuple(lookup for lookup in found if lookup is not None)
 
     def _left(self, lookup: Lookup, key: IndexKey) -> Lookup | None:
-        """What is left of a search, None where it is over or not needed."""
+        """Return the rest of a search, or None if it is finished or not needed."""
         if lookup.most and all(self.seen.expected.has(key.value, kind) for kind in lookup.kinds):
             return None
         if (page := self._page(lookup.query)) is None:
@@ -249,7 +248,7 @@ class ReferenceAgenda:
         return self._next(lookup, key, page)
 
     def _doubtful(self, key: IndexKey) -> Lookup | None:
-        """One more page of a search that may have ended too early."""
+        """Return one more page of a search that may have ended too early."""
         for lookup in searches_for(key, self.seen.memory.lists):
             page = self._page(lookup.query)
             if page is None or not is_doubtful(page.texts, page.number, lookup, key):
@@ -264,7 +263,7 @@ class ReferenceAgenda:
         return msgspec.structs.replace(lookup, page=page.number + 1, members=members)
 
     def _owed(self, person: str) -> list[Lookup]:
-        """Searches for what should be stated about a person and was not seen."""
+        """Return searches for what should be stated about a person and was not seen."""
         expected, usual = self.seen.expected, self._usual
         self._readings.read(_USUAL_READ)
         page = self._page(about_family(person))
@@ -278,7 +277,7 @@ class ReferenceAgenda:
         return lookups_of(person, dict.fromkeys([*expected.implied(person), *guessed]))
 
     def _usual_attributes(self) -> list[str]:
-        """What nearly everybody with an index has; and parents, where most have some."""
+        """Return the attributes that nearly every indexed person has; and parents, if most have some."""
         if (people := len(self._people)) < _ENOUGH:
             return []
         share = {kind: len(having) / people for kind, having in self._having.items()}
@@ -288,7 +287,7 @@ class ReferenceAgenda:
     # -- siblings and narrower keys -----------------------------------------------------------------------------------
 
     def _siblings(self) -> Iterator[tuple[IndexKey, Reason]]:
-        """Keys of the kinds questions ask for that have no index and were not named, the most useful action first.
+        """Yield keys without an index of the kinds that questions ask for, the most useful action first.
 
         Once every person has an index, those whose search may have ended too early come before what only saves more.
         """
@@ -304,7 +303,7 @@ class ReferenceAgenda:
                 yield from ((key, "incomplete") for key in self._leading)
 
     def _of_kind(self, kind: str, then: str) -> KeyList:
-        """The keys of a kind that nobody named and that have no index yet, those with most under them first."""
+        """Return the keys of a kind that no question named and that have no index, those with most documents first."""
         if (kind, then) not in self._siblings_of:
             siblings = self._siblings_of[kind, then] = KeyList(self._readings, self._open_rank)
             for base in self.seen.all_keys():
@@ -323,7 +322,7 @@ class ReferenceAgenda:
         return -len(self.seen.under(key)), key.value
 
     def _is_ready(self, key: IndexKey) -> bool:
-        """Whether everything under a narrower key has been seen: its people are known, and what is asked of each."""
+        """Return True if everything under a narrower key has been seen: its people, and what is asked of each."""
         base = key.base if key.kind in ATTRIBUTES else IndexKey("person", key.value)
         if not self._has_index(base) or key in self.indexes.folded:
             return False
@@ -340,12 +339,12 @@ class ReferenceAgenda:
 
 
 def _starts_from(kind: str) -> str:
-    """The kind of the keys that keys of a kind are narrower than."""
+    """Return the kind that keys of a kind are narrower than."""
     return kind if kind in ATTRIBUTES else "person"
 
 
 def _sibling(kind: str, then: str, base: IndexKey) -> IndexKey | None:
-    """The key of a kind with the value of another key, where there is one."""
+    """Return the key of a kind with the value of another key, or None."""
     if base.then or base.kind != _starts_from(kind):
         return None
     return IndexKey(kind, base.value, then)

@@ -1,7 +1,7 @@
-"""What the expected answer of a question says about the documents found under its keys.
+"""Checks of the documents found under a question's keys by the expected answer.
 
-A wrong answer plus the revealed one tells what to repair: the answer's own document is searched for, and belongs under
-the key. A key whose documents contradict the answer is incomplete or another key than was thought, and gets no index.
+A wrong answer plus the expected one tells what to repair: the answer's own document is searched for, and belongs under
+the key. A key whose documents contradict the answer is incomplete or misunderstood, and gets no index.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kbgym.index_keys.relations import path
 
 
 class AnswerCheck:
-    """Checks what was found of a key by the expected answer: where the answer lives is what to repair."""
+    """Checks what was found of a key by the expected answer."""
 
     def __init__(self, query: Query, golds: Sequence[str], may_search: Callable[[], bool]) -> None:
         self._query, self._gold, self._may_search = query, golds[0] if golds else "", may_search
@@ -42,7 +42,7 @@ class AnswerCheck:
         return True
 
     def _wanted(self, key: IndexKey) -> Steps[list[tuple[Callable[[Fact], bool], str]]]:
-        """What documents under a key must state if the answer is right, each with a search for it."""
+        """Return what documents under a key must state if the answer is right, each with a search for it."""
         match self._query:
             case Value(attribute, NamedPerson(name)) if key == IndexKey("person", name):
                 told = (attribute, name, self._gold)
@@ -63,7 +63,7 @@ def _parts(of: People) -> list[People]:
 
 
 def _told(part: People, person: str, key: IndexKey) -> list[tuple[Callable[[Fact], bool], str]]:
-    """What must be stated of a person who meets one condition of a question, if that is what a key gathers."""
+    """Return what must be stated of a person who meets one condition of a question, if the key gathers it."""
     match part:
         case Having(attribute, value) if key == IndexKey(attribute, value):
             told = (attribute, person, value)

@@ -21,7 +21,7 @@ Shown = tuple[str, str]
 
 
 def derived_keys(task: Backward) -> list[tuple[IndexKey, tuple[str, ...]]]:
-    """Every derived relation of somebody the question starts from, with the documents that belong under it."""
+    """Return the derived relations that the question starts from, with the documents that belong under each."""
     query = parse_question(task.question)
     if query is None or task.verdict != "right" or (step := first_step(query)) is None:
         return []
@@ -41,7 +41,7 @@ def derived_keys(task: Backward) -> list[tuple[IndexKey, tuple[str, ...]]]:
 
 
 def first_step(query: Query) -> tuple[str, People] | None:
-    """The relation a question starts with, and from whom: for "How many sons does the aunt of X have?" X's aunts."""
+    """Return the first relation of a question and its people: "How many sons does the aunt of X have?" is X's aunts."""
     relation = query.relation if isinstance(query, CountEach) else None
     of: People = query.of
     while isinstance(of, Related):
@@ -50,14 +50,14 @@ def first_step(query: Query) -> tuple[str, People] | None:
 
 
 def far_side(fact: Fact, relation: str) -> str:
-    """Of the two people a last step names, the one a derived relation leads to: grandchildren are children."""
+    """Return the person a derived relation leads to, of the two that a last step names."""
     last = (path(relation) or (relation,))[-1]
     forwards = fact.relation == last or fact.relation in HALVES.get(last, ()) or last in HALVES.get(fact.relation, ())
     return fact.value if forwards else fact.subject
 
 
 def _members(memory: Memory, seen: dict[str, str], key: IndexKey) -> tuple[str, ...]:
-    """The lists of the walk's last step; none where they do not name everybody the walk leads to."""
+    """Return the lists of the walk's last step; none if they do not name everybody the walk leads to."""
     steps: Sequence[str] = path(key.kind) or ()
     people = [key.value]
     for step in steps[:-1]:

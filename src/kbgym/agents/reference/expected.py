@@ -1,8 +1,8 @@
-"""What should be stated about a person by what is stated elsewhere, and was not seen: the second way of asking.
+"""Statements about a person that other documents imply and that were not seen.
 
-Who is told to be somebody's friend, spouse, child or parent has a document of their own that says so. Beyond that there
-are guesses worth one search each: a couple has its children in common, the parents of a child are married, and an
-attribute nearly everybody has, this person has too. Nothing is expected of a store whose sentences list.
+A person who is said to be somebody's friend, spouse, child or parent has a document of their own that says so. Beyond
+that there are guesses worth one search each: a couple has its children in common, the parents of a child are married,
+and an attribute nearly everybody has, this person has too. Nothing is expected of a store whose sentences list.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Told = tuple[str, str]  # a relation, and who stands in it; nobody for an attrib
 
 
 class Expected:
-    """Follows the documents seen, and knows what each person's own documents tell and others imply."""
+    """The statements of each person's own documents, and those that other documents imply."""
 
     def __init__(self, readings: Dependencies | None = None) -> None:
         self._readings = readings or Dependencies()
@@ -72,19 +72,19 @@ class Expected:
         return self._kinds[person, kind] > 0
 
     def is_too_old_for_parents(self, person: str) -> bool:
-        """Whether a person was born before everybody whose parents are told: families begin with somebody."""
+        """Return True if a person was born before everybody whose parents are told: families begin with somebody."""
         self._readings.read(person)
         self._readings.read(_FIRST)
         return self._born.get(person, "~") < self._first_with_parents
 
     def implied(self, person: str) -> list[Told]:
-        """What others' documents say of a person and the person's own do not, in the order it was seen."""
+        """Return what others' documents say of a person and the person's own do not, in the order it was seen."""
         self._readings.read(person)
         own = self._own.get(person, {})
         return [told for told in self._implied.get(person, ()) if told not in own]
 
     def is_missed(self, person: str, kinds: Iterable[str], texts: Iterable[str]) -> bool:
-        """Whether documents of these kinds that name a person were seen, and are not among these texts."""
+        """Return True if documents of these kinds that name a person were seen and are not among these texts."""
         self._readings.read(person)
         own, implied = self._own.get(person, ()), self._implied.get(person, ())
         seen = {(person, other) for kind, other in own if kind in kinds}
@@ -92,7 +92,7 @@ class Expected:
         return not seen <= {(fact.about, _other(fact)) for text in texts for fact in facts(text)}
 
     def guessed(self, person: str, memory: Memory, usual: Iterable[str]) -> list[Told]:
-        """What is likely besides."""
+        """Return what is likely besides."""
         self._readings.read(person)
         spouses, children = memory.related("spouse", person), memory.related("child", person)
         parents = memory.related("parent", person)
@@ -105,7 +105,7 @@ class Expected:
 
 
 def gaps(texts: Iterable[str], person: str) -> list[str]:
-    """Sentences about a person that should be there by what these texts say from the other end, and are not.
+    """Return sentences about a person that these texts imply and do not contain.
 
     Searching for such a sentence costs one action and finds it, where paging on might cost five.
     """
@@ -116,7 +116,7 @@ def gaps(texts: Iterable[str], person: str) -> list[str]:
 
 
 def lookup_of(person: str, told: Told) -> Lookup:
-    """The search that finds one document, and how it begins."""
+    """Return the search that finds one document, and how the document begins."""
     relation, other = told
     if relation not in _SENTENCES:
         query = query_about(relation, person)
@@ -127,7 +127,7 @@ def lookup_of(person: str, told: Told) -> Lookup:
 
 
 def lookups_of(person: str, told: Iterable[Told]) -> list[Lookup]:
-    """The searches for several: children together first."""
+    """Return the searches for several documents, children together first."""
     found = [(relation, lookup_of(person, (relation, other))) for relation, other in told]
     together = Lookup(CHILDREN.format(person), kinds=("child",), most=1)
     first = [together] if any(relation == "child" for relation, _ in found) else []
@@ -139,7 +139,7 @@ def _other(fact: Fact) -> str:
 
 
 def _own(fact: Fact) -> Told:
-    """What a document tells of whom it is about: being the mother of C is having the child C."""
+    """Return what a document tells of the person it is about: being the mother of C is having the child C."""
     if fact.about == fact.subject:
         return fact.relation, fact.value if fact.relation in _OTHER_END else ""
     return "child", fact.subject

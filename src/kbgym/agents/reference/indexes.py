@@ -1,4 +1,4 @@
-"""Which documents are indexes, of which keys, and what they link to: by what curators did and what came back."""
+"""Index documents, their keys and their links, followed through the actions of curators and their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kbgym.index_keys import IndexKey
 
 
 class Indexes:
-    """Follows a trace. An index is known by its words or, where they say nothing, by most of what it links to."""
+    """Follows a trace. An index is known by its words or, where they say nothing, by most of its links."""
 
     def __init__(self, seen: SeenDocuments, readings: Dependencies) -> None:
         self._seen, self._readings = seen, readings
@@ -24,17 +24,17 @@ class Indexes:
         self._named = 0
 
     def find(self, key: IndexKey) -> str | None:
-        """The index of a key."""
+        """Return the index of a key, or None."""
         self._readings.read(("of", key))
         return self.of.get(key)
 
     def links(self, key: IndexKey) -> dict[str, None]:
-        """What the index of a key links to."""
+        """Return the links of the index of a key."""
         index = self.find(key)
         return {} if index is None else self._links[index]
 
     def number(self, key: IndexKey) -> int:
-        """Indexes are numbered as they come to be indexes."""
+        """Return the position of a key in the order in which keys got an index."""
         return self._numbers[key]
 
     def _changed(self, id: str) -> None:
@@ -78,7 +78,7 @@ class Indexes:
             self._name(source)
 
     def _name(self, id: str) -> None:
-        """Work out of which key a document is the index; the first index of a key stays it."""
+        """Determine the key of an index document; the first index of a key stays it."""
         key = self._seen.key_of(self._seen.texts.get(id, ""), list(self._links[id]))
         if key == self.key.get(id):
             return

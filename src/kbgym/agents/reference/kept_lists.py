@@ -1,8 +1,7 @@
-"""Lists of keys that are kept instead of worked out: what a test read of what was seen says when it must be made again.
+"""Sorted lists of keys that are updated incrementally: a test is repeated only if something it read has changed.
 
-A run may have seen fifty thousand people and gone through ten thousand lessons; what a lesson changes is a few dozen
-facts. So whatever an agenda's tests look at is noted as it is looked at, and a fact that changes makes only those tests
-doubtful that looked at it. It knows nothing of facts, pages or indexes: what was read is whatever can stand in a set.
+A run may have seen fifty thousand people over ten thousand lessons, and a lesson changes a few dozen facts. All that a
+test reads is recorded while it runs, and a changed fact marks only the tests that read it. A fact is a hashable value.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ Rank = Any  # whatever sorts; no two keys of a list have the same
 
 
 class Dependencies:
-    """Who looked at what. Nothing is noted while no test is being made."""
+    """The tests that read each fact. Nothing is recorded while no test runs."""
 
     def __init__(self) -> None:
         self._by_what: dict[Hashable, set[tuple[KeyList, IndexKey]]] = {}
         self._testing: tuple[KeyList, IndexKey] | None = None
 
     def read(self, what: Hashable) -> None:
-        """Somebody looks at this, or finds that it is not there."""
+        """Record that the running test reads this fact, present or not."""
         if self._testing is not None:
             self._by_what.setdefault(what, set()).add(self._testing)
 
@@ -33,7 +32,7 @@ class Dependencies:
             of.doubt(key)
 
     def made(self, of: KeyList, key: IndexKey, test: Callable[[IndexKey], Rank | None]) -> Rank | None:
-        """The outcome of a test, with what it looked at noted."""
+        """Run a test, record what it reads, and return its outcome."""
         self._testing = of, key
         try:
             return test(key)
@@ -42,8 +41,9 @@ class Dependencies:
 
 
 class KeyList:
-    """The keys that pass a test, sorted by the rank it gives them; None is failed. A key in doubt is tested when the
-    list is next gone through."""
+    """The keys that pass a test, sorted by the rank it returns; None is failed. Marked keys are tested again by the
+    next iteration.
+    """
 
     def __init__(self, readings: Dependencies, test: Callable[[IndexKey], Rank | None]) -> None:
         self._readings, self._test = readings, test
@@ -52,7 +52,7 @@ class KeyList:
         self._doubted: dict[IndexKey, None] = {}
 
     def doubt(self, key: IndexKey) -> None:
-        """Test a key, for the first time or again."""
+        """Mark a key to be tested, for the first time or again."""
         self._doubted[key] = None
 
     def __iter__(self) -> Iterator[IndexKey]:

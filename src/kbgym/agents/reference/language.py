@@ -1,7 +1,7 @@
 """How the reference agents understand text: sentences as facts, and which sentences are indexes.
 
-It knows English shapes, not the world: everything comes out of the sentence in front of it. A sentence it cannot parse
-is simply no fact. The same shapes serve the people universe and PhantomWiki.
+It knows English shapes, not the world: everything comes out of the sentence at hand. A sentence it cannot parse is no
+fact. The same shapes serve the people universe and PhantomWiki.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _STATEMENT = re.compile(r"The (?P<relation>date of birth|[a-z]+) of (?P<about>.+
 
 @lru_cache(maxsize=200_000)
 def facts(text: str) -> tuple[Fact, ...]:
-    """What a sentence states, empty when it is no fact sentence; what it says of "these people" is no fact."""
+    """Return the facts a sentence states; a statement about "these people" is no fact."""
     stated = _stated(text.strip().removesuffix("."))
     return stated if stated and telling(words_of(stated[0].about)) - _ANYBODY else ()
 
@@ -99,7 +99,7 @@ def _stated(sentence: str) -> tuple[Fact, ...]:
 
 
 def _date(text: str) -> str:
-    """A date that sorts, from "September 16, 1920" or from one that already does."""
+    """Return a date in ISO format from "September 16, 1920" or from one that already is."""
     try:
         return datetime.strptime(text, "%B %d, %Y").date().isoformat()
     except ValueError:
@@ -120,7 +120,7 @@ _INDEX_TEXT = {
 
 
 def index_text(key: IndexKey) -> str:
-    """The sentence an index for this key is given: it names the key and no member."""
+    """Return the text of an index for a key: it names the key and no member."""
     if key.then:
         base = index_text(key.base)
         return f"{ASKED[key.then][0].capitalize()} of {base[0].lower()}{base[1:]}"
@@ -130,7 +130,7 @@ def index_text(key: IndexKey) -> str:
 
 
 def is_index(text: str, key: IndexKey) -> bool:
-    """Whether a sentence names this key and says nothing else, whoever wrote it."""
+    """Return True if a sentence names this key and says nothing else."""
     return not facts(text) and names(text, key)
 
 
@@ -140,7 +140,7 @@ INDEXED = tuple(attribute for attribute in ATTRIBUTES if attribute != "gender")
 
 
 def keys_of(stated: Iterable[Fact]) -> list[IndexKey]:
-    """The keys a document belongs under: the person it is about, and the attribute it gives."""
+    """Return the keys a document belongs under: the person it is about, and the attribute it gives."""
     keys: dict[IndexKey, None] = {}
     for fact in stated:
         keys[IndexKey("person", fact.about)] = None
@@ -150,7 +150,7 @@ def keys_of(stated: Iterable[Fact]) -> list[IndexKey]:
 
 
 def tells(text: str, relation: str, person: str) -> bool:
-    """Whether a document of a person's own states one of their relations."""
+    """Return True if a document of a person's own states one of their relations."""
     for fact in facts(text):
         if fact.about == person and fact.relation == relation and fact.subject == person:
             return True
@@ -160,7 +160,7 @@ def tells(text: str, relation: str, person: str) -> bool:
 
 
 def shared_key(texts: Sequence[str]) -> IndexKey | None:
-    """The key that most of these documents state, the narrowest there is: what an index that links to them is of."""
+    """Return the narrowest key that most of these documents state: that of an index which links to them."""
     counts: Counter[IndexKey] = Counter()
     for text in texts:
         stated = facts(text)
@@ -178,12 +178,12 @@ def shared_key(texts: Sequence[str]) -> IndexKey | None:
 
 
 def belongs(text: str, key: IndexKey) -> bool:
-    """Whether a document is a member of a key: it gives somebody that attribute, or it is about that person."""
+    """Return True if a document is a member of a key: it gives somebody that attribute, or is about that person."""
     return key in keys_of(facts(text))
 
 
 def concerns(text: str, key: IndexKey) -> bool:
-    """Whether a result says that more may follow: it is a member, or at least names the person."""
+    """Return True if a result suggests that more may follow: it is a member, or at least names the person."""
     if key.kind != "person":
         return belongs(text, key)
     return any(key.value in (fact.about, fact.subject, fact.value) for fact in facts(text))

@@ -1,4 +1,4 @@
-"""What a reference agent has gathered in one pass: the facts it read, and which sets it knows to be whole.
+"""The facts a reference agent has read in one pass, and the sets it knows to be complete.
 
 Everything here came out of observations. Conclusions are only those any reader would draw: friendship and marriage hold
 both ways, a child's parent has that child, a father is a male parent.
@@ -29,13 +29,13 @@ class Memory:
     # -- taking in ----------------------------------------------------------------------------------------------------
 
     def learn(self, text: str) -> tuple[Fact, ...]:
-        """Take in a sentence; gives what it states."""
+        """Take in a sentence and return the facts it states."""
         stated = facts(text)
         self.take(stated)
         return stated
 
     def take(self, stated: Iterable[Fact]) -> None:
-        """Take in what was stated."""
+        """Take in facts."""
         for fact in stated:
             self._note(fact.relation, fact.subject, fact.value)
             if fact.whole:
@@ -71,7 +71,7 @@ class Memory:
         self._whole_people.add(person)
 
     def credit(self, key: IndexKey, people: Iterable[str]) -> None:
-        """Trust an index that these people have an attribute, or stand in a relation to somebody."""
+        """Trust an index that these people have an attribute, or stand in a relation to a person."""
         for person in people:
             self._note(key.kind, *((person, key.value) if key.kind in ATTRIBUTES else (key.value, person)))
 
@@ -86,18 +86,18 @@ class Memory:
 
     @property
     def lists(self) -> bool:
-        """Whether this store's sentences state all values at once."""
+        """Return True if this store's sentences state all values at once."""
         return bool(self._listed)
 
     def is_listed(self, relation: str, person: str) -> bool:
-        """Whether the sentence that lists a relation was read, or the sentences that together do."""
+        """Return True if the sentence that lists a relation was read, or the sentences that together do."""
         if (relation, person) in self._listed:
             return True
         halves = [(half, person) in self._listed for half in HALVES.get(relation, ())]
         return any(halves) if relation == "spouse" else bool(halves) and all(halves)
 
     def unlisted(self, relation: str, person: str) -> list[str]:
-        """Who is known to stand in a relation to a person though no list of that person that was read says so."""
+        """Return the people known to be in a relation to a person whom no list of that person names."""
         lists = [(name, person) for name in (relation, *HALVES.get(relation, ())) if (name, person) in self._listed]
         named = {value for place in lists for value in self._values.get(place, ())}
         return [one for one in self.related(relation, person) if one not in named]
@@ -109,7 +109,7 @@ class Memory:
         return key in self._whole_keys
 
     def related(self, relation: str, person: str) -> list[str]:
-        """Everybody (or every value) known to stand in a relation to a person."""
+        """Return the people (or values) known to be in a relation to a person."""
         if (relation, person) in self._settled:
             return list(self._settled[relation, person])
         if (steps := path(relation)) is not None:
@@ -130,14 +130,14 @@ class Memory:
         return list(found)
 
     def members(self, key: IndexKey) -> list[str]:
-        """Everybody with an attribute, or in a relation to somebody."""
+        """Return the people with an attribute, or in a relation to a person."""
         return self.having(key) if key.kind in ATTRIBUTES else self.related(key.kind, key.value)
 
     def having(self, key: IndexKey) -> list[str]:
         return list(self._holders.get(key, {}))
 
     def solve(self, people: People) -> list[str]:
-        """Who they are, as far as is known."""
+        """Return the people an expression stands for, as far as is known."""
         match people:
             case NamedPerson(name):
                 return [name]

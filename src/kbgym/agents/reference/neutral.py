@@ -55,7 +55,7 @@ class TrustingReader(ReferenceReader):
         return []
 
     def _promising(self, headings: Sequence[Shown], key: IndexKey) -> Sequence[Shown]:
-        """Which results that state no fact to open, best first; for what is asked of each member, one at most."""
+        """Return the results without a fact to open, best first; at most one for what is asked of each member."""
         named = [(id, text) for id, text in headings if _words(key.value) <= _words(text)]
         named.sort(key=lambda one: self._promise(one[1]), reverse=True)
         return named[:1] if key.then else named
@@ -92,7 +92,7 @@ NEUTRAL = dict(zip(NEUTRAL_READERS, (TrustingReader, ScepticalReader, FirstReade
 
 
 def _words(text: str) -> frozenset[str]:
-    """The words that say something, one and many alike."""
+    """Return the content words, singular."""
     return frozenset(_singular(word) for word in telling(words_of(text)))
 
 
@@ -101,7 +101,7 @@ def _singular(word: str) -> str:
 
 
 def _is_of_each(stated: Sequence[Fact], key: IndexKey) -> bool:
-    """Whether documents give one attribute of several people, none of them the one the key names."""
+    """Return True if documents give one attribute of several people other than the one the key names."""
     relations = {fact.relation for fact in stated}
     if len(relations) != 1 or not relations <= {*ATTRIBUTES} - {key.kind}:
         return False
@@ -109,7 +109,7 @@ def _is_of_each(stated: Sequence[Fact], key: IndexKey) -> bool:
 
 
 def _is_shown(key: IndexKey, stated: Sequence[Fact]) -> bool:
-    """Whether documents that were found together are what an index of the key would have."""
+    """Return True if documents that were found together are what an index of the key would have."""
     if _is_of_each(stated, key):
         return True
     if key.kind in ATTRIBUTES:

@@ -98,7 +98,7 @@ def parse_question(text: str) -> Query | None:
 
 
 def _people(phrase: str) -> People | None:
-    """A noun phrase: a name, `the R of ...`, `the J who lives in ...`, `the person whose A is V`."""
+    """Parse a noun phrase: a name, `the R of ...`, `the J who lives in ...`, `the person whose A is V`."""
     phrase = phrase.strip()
     for pattern, build in _PHRASES:
         if match := re.fullmatch(pattern, phrase):
@@ -178,7 +178,7 @@ _QUESTIONS: list[tuple[str, Callable[[re.Match[str]], Query | None]]] = [
 
 
 def named_keys(query: Query | People) -> Iterator[IndexKey]:
-    """The keys a question names, in the order of its words: people, and attribute values."""
+    """Yield the keys a question names, in the order of its words: people, and attribute values."""
     match query:
         case NamedPerson(name):
             yield IndexKey("person", name)
@@ -192,7 +192,7 @@ def named_keys(query: Query | People) -> Iterator[IndexKey]:
 
 
 def further_keys(query: Query | People) -> Iterator[IndexKey]:
-    """Narrower keys that answer a question at once or with less to read than the keys it names.
+    """Yield narrower keys that answer a question at once or with less to read than the keys it names.
 
     Two steps (the cities of everybody with a job), or one relation of a person instead of all that is known.
     """

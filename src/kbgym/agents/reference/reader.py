@@ -111,7 +111,7 @@ class ReferenceReader(PlannedPolicy):
             self._learnt.add((relation, person))
 
     def _gather(self, people: People, then: str = "") -> Gathering:
-        """Learn who they are. `then` is the attribute that will be asked of them: an index may give it at once."""
+        """Learn who they are. `then` is the attribute asked of them next, which an index may give at once."""
         match people:
             case NamedPerson():
                 return
@@ -135,7 +135,7 @@ class ReferenceReader(PlannedPolicy):
                 yield from self._each("born", self.memory.solve(of))
 
     def _narrow(self, candidates: list[str], key: IndexKey) -> Gathering:
-        """Find out which candidates have an attribute: one by one when they are few, else by enumerating it."""
+        """Find out which candidates have an attribute: one by one if they are few, else by enumerating it."""
         unknown = [person for person in candidates if not self.memory.related(key.kind, person)]
         if len(unknown) <= FEW:
             yield from self._each(key.kind, unknown)
@@ -143,7 +143,7 @@ class ReferenceReader(PlannedPolicy):
             yield from self._enumerate(key)
 
     def _enumerate(self, key: IndexKey) -> Gathering:
-        """Everybody with an attribute; an index that also gives what is asked of them next is read first."""
+        """Find everybody with an attribute; an index that also gives what is asked of them next is read first."""
         further, key = key, key.base
         if self.memory.has_key(key):
             return
@@ -168,7 +168,7 @@ class ReferenceReader(PlannedPolicy):
         self.memory.settle_key(key)
 
     def _lookup(self, relation: str, person: str, then: str = "") -> Gathering:
-        """Everybody (or the value) standing in a relation to a person."""
+        """Find everybody (or the value) in a relation to a person."""
         derived = path(relation) is not None
         if self._is_known(relation, person) or (yield from self._open_heading(relation, person, then)):
             return
@@ -195,9 +195,9 @@ class ReferenceReader(PlannedPolicy):
             yield from self._derive(relation, person)
 
     def _open_heading(self, relation: str, person: str, then: str) -> Steps[bool]:
-        """Open what bears the person's name, where that was shown before: it costs no search. True if that settled it.
+        """Open a document that bears the person's name and was shown before; return True if that settled it.
 
-        One value is as soon searched for, and a derived relation is walked.
+        A single value is as cheap to search for, and a derived relation is walked.
         """
         id = self._headings.get(words_of(person))
         if id is None or relation in ATTRIBUTES or path(relation) is not None:
@@ -205,8 +205,10 @@ class ReferenceReader(PlannedPolicy):
         return (yield from self._trust([(id, person)], relation, person, then))
 
     def _look_once(self, relation: str, person: str) -> Gathering:
-        """One page of a store that lists; a second for an attribute, which everybody has, and where somebody turned up
-        whom no list read so far names."""
+        """Read one page of a store that lists.
+
+        A second one for an attribute, which everybody has, and where a person turned up whom no list names.
+        """
         query = listing_query(relation, person)
         for page in (1, 2):
             if (query, page) not in self._searched:
@@ -219,7 +221,7 @@ class ReferenceReader(PlannedPolicy):
         self.memory.settle_list(relation, person)
 
     def _try_harder(self, query: Query) -> Gathering:
-        """A question is asked because it has an answer: where there is none yet, doubt what one page did not show."""
+        """Repeat searches that were given up after one page while the question has no answer yet."""
         while self._doubts and self._answer(query) in ("unknown", "0"):
             (relation, person), page = next(iter(self._doubts.items()))
             del self._doubts[relation, person]
@@ -231,7 +233,7 @@ class ReferenceReader(PlannedPolicy):
                 self._doubts[relation, person] = page + 1
 
     def _is_known(self, relation: str, person: str) -> bool:
-        """Nothing more is to be learnt: settled, read in the person's own index, or a single value that was found."""
+        """Return True if nothing more can be learnt: settled, read in the person's index, or a single value found."""
         memory = self.memory
         if memory.is_settled(relation, person) or memory.is_listed(relation, person):
             return True
@@ -241,7 +243,7 @@ class ReferenceReader(PlannedPolicy):
         return (relation in _SINGLE and found > 0) or (memory.lists and relation == "parent" and found == 2)
 
     def _derive(self, relation: str, person: str) -> Gathering:
-        """A relation no document states: walk it over relations that are stated."""
+        """Walk a relation that no document states over relations that are stated."""
         if (steps := path(relation)) is not None:
             reached = [person]
             for step in steps:
@@ -256,7 +258,7 @@ class ReferenceReader(PlannedPolicy):
             yield from self._each("gender", self.memory.related(general, person))
 
     def _brings(self, found: list[Shown], relation: str, person: str) -> bool:
-        """Whether another page is worth it: this one held a member, and did not state them all at once."""
+        """Return True if another page is worth it: this one held a member, and did not state all of them at once."""
         stated = _stated(found)
         if found and not stated:  # nothing but indexes of other keys: that says nothing about the members
             return True
@@ -278,14 +280,14 @@ class ReferenceReader(PlannedPolicy):
         return found
 
     def _take_in(self, shown: list[Shown]) -> list[Fact]:
-        """Learn what documents state; gives it, and remembers those that state nothing."""
+        """Learn and return what documents state, and remember those that state nothing."""
         for id, text in shown:
             if not facts(text):
                 self._headings.setdefault(words_of(text), id)
         return [fact for _, text in shown for fact in self.memory.learn(text)]
 
     def _read_index(self, found: list[Shown], key: IndexKey) -> Steps[list[Fact]]:
-        """Read the index for a key if the page shows one; gives what the documents under it state."""
+        """Read the index of a key if the page shows one; return what the documents under it state."""
         for id in (id for id, text in found if is_index(text, key) and id not in self._read):
             self._read.add(id)
             if stated := self._take_in(documents((yield Read(id)))[1:]):
@@ -293,7 +295,7 @@ class ReferenceReader(PlannedPolicy):
         return []
 
     def _trust(self, found: list[Shown], relation: str, person: str, then: str = "") -> Steps[bool]:
-        """True when an index of the relation, or of all that is known about the person, settled it."""
+        """Return True if an index of the relation, or of the person, settled it."""
         if then and (stated := (yield from self._read_index(found, IndexKey(relation, person, then)))):
             self.memory.settle(relation, person, dict.fromkeys(fact.subject for fact in stated))
             return True

@@ -54,12 +54,12 @@ _LISTING_QUERIES = {
 
 
 def query_for(key: IndexKey) -> str:
-    """What to search for to find an index, or else its members."""
+    """Return the query that finds an index of a key, or else its members."""
     return _ATTRIBUTE_QUERIES.get(key.kind, index_text(IndexKey(key.kind, "{}"))).format(key.value)
 
 
 def queries_about(relation: str, person: str) -> list[str]:
-    """What to search for to learn one relation of one person, the next when the one before brought nothing."""
+    """Return the queries for one relation of one person, each for the case that the one before found nothing."""
     plain = index_text(IndexKey(relation, "{}"))
     wordings = dict.fromkeys([_PERSON_QUERIES.get(relation, plain)] + ([] if relation in ATTRIBUTES else [plain]))
     return [wording.format(person) for wording in wordings]
@@ -70,7 +70,7 @@ def query_about(relation: str, person: str) -> str:
 
 
 def listing_query(relation: str, person: str) -> str:
-    """The same for a store that lists, where one page must do."""
+    """Return the query for one relation of one person in a store that lists, where one page must do."""
     return _LISTING_QUERIES.get(relation, index_text(IndexKey(relation, "{}"))).format(person)
 
 
@@ -92,26 +92,26 @@ _MOST_INDEXES = 3
 
 
 def searches_for(key: IndexKey, lists: bool) -> list[Lookup]:
-    """What to search for; `lists`: one page about a person shows whole lists."""
+    """Return the searches for a key's members; with `lists` one page about a person shows whole lists."""
     if key.kind != "person" or lists:
         return [Lookup(query_for(key))]
     return [Lookup(query.format(key.value), kinds=kinds, most=most) for query, kinds, most in _ABOUT_A_PERSON]
 
 
 def about_family(person: str) -> str:
-    """The search that shows a person's spouse, parents and birth."""
+    """Return the query that shows a person's spouse, parents and birth."""
     return _FAMILY.format(person)
 
 
 def members_on(page: Sequence[str], lookup: Lookup, key: IndexKey) -> int:
-    """How many documents of a page are what the search is after."""
+    """Return the number of documents of a page that the search is after."""
     return sum(belongs(text, key) and (not lookup.kinds or _kind(text) in lookup.kinds) for text in page)
 
 
 def goes_on(page: Sequence[str], number: int, new: int, lookup: Lookup, key: IndexKey) -> bool:
-    """Whether the page after this one is worth an action; `new` is how many of its members nobody had seen.
+    """Return True if the page after this one is worth an action; `new` is the number of members not seen before.
 
-    About a person only what is new counts: what is known of friends came from their own pages, and goes on doing so.
+    About a person only new members count: what is known of friends came from their own pages, and goes on doing so.
     """
     if not page or (lookup.most and number >= lookup.most):
         return False
@@ -121,7 +121,7 @@ def goes_on(page: Sequence[str], number: int, new: int, lookup: Lookup, key: Ind
 
 
 def is_doubtful(page: Sequence[str], number: int, lookup: Lookup, key: IndexKey) -> bool:
-    """Whether a search without a fixed end that was over with this page may have missed something."""
+    """Return True if a search without a fixed end that was over with this page may have missed something."""
     if lookup.most or not lookup.kinds:
         return False
     named = sum(concerns(text, key) and _kind(text) in lookup.kinds for text in page)
@@ -129,7 +129,7 @@ def is_doubtful(page: Sequence[str], number: int, lookup: Lookup, key: IndexKey)
 
 
 def is_found(lookup: Lookup, text: str) -> bool:
-    """Whether this is the document that a search seeks."""
+    """Return True if this is the document that a search seeks."""
     sentence = text.removesuffix(".")
     return any(sentence == begins or sentence.startswith(begins + " ") for begins in lookup.seeks)
 

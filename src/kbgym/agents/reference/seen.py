@@ -1,4 +1,4 @@
-"""Everything earlier passes were shown: documents, what they state, the keys they belong under."""
+"""Everything earlier passes were shown: documents, the facts they state, the keys they belong under."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LISTS = ("lists",)
 
 
 class WatchedMemory(Memory):
-    """A memory that tells what is read of it and what changes."""
+    """A memory that reports what is read of it and what changes."""
 
     def __init__(self, readings: Dependencies) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class WatchedMemory(Memory):
 
 
 class SeenDocuments:
-    """Documents by id as they were last shown, and what follows from them; nothing of questions and indexes."""
+    """Documents by id as they were last shown, with their facts; nothing of questions and indexes."""
 
     def __init__(self, readings: Dependencies) -> None:
         self._readings = readings
@@ -101,16 +101,16 @@ class SeenDocuments:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     def all_keys(self) -> Iterator[IndexKey]:
-        """Every value and person documents were seen of."""
+        """Iterate over the values and persons that documents were seen of."""
         return iter(self._members)
 
     def __contains__(self, key: IndexKey) -> bool:
-        """Whether documents of this value or person were ever seen."""
+        """Return True if documents of this value or person were seen."""
         self._readings.read(key)
         return key in self._members
 
     def key_of(self, text: str, targets: Sequence[str] = ()) -> IndexKey | None:
-        """The key of an index with these words and links, as far as one can tell from what was seen."""
+        """Return the key of an index with these words and links, as far as the documents seen tell."""
         linked = [self.texts[id] for id in targets if id in self.texts]
         return self.vocabulary.key(text, shared_key(linked)) or worded_key(text)
 
@@ -119,11 +119,11 @@ class SeenDocuments:
         return (attribute, person) in self._states
 
     def people(self, key: IndexKey) -> list[str]:
-        """Everybody with an attribute, or in a relation to somebody."""
+        """Return the people with an attribute or in a relation."""
         return self.memory.members(key.base)
 
     def under(self, key: IndexKey) -> list[str]:
-        """The documents that belong under a key."""
+        """Return the documents that belong under a key."""
         if key.then:
             stated = (person for person in self.people(key) if self.has_stated(key.then, person))
             return [self._states[key.then, person] for person in stated]

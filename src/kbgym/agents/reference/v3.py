@@ -1,8 +1,8 @@
 """The reference reader of benchmark v3: it knows all wordings, both halves, and the rules that weigh reports.
 
-It is a ceiling for rule-based readers, not a judge of arms. It reads reports out of what the tools return, follows
-names, opens indexes that name what it looks for, and answers by the latest and most reliable report. On the flat store
-it pages through a key until a page brings no new member; it cannot verify that every member still has the value.
+The reader is a ceiling for rule-based readers, not a judge of arms. It reads reports out of what the tools return,
+follows names, opens indexes that name what it looks for, and answers by the latest and most reliable report. On the
+flat store it pages through a key until a page brings no new member.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kbgym.gym.actions import Action, Answer, Read, Search
 from kbgym.gym.observations import documents
 from kbgym.gym.policy import Forward, PlannedPolicy, Steps, View
 
-_ABOUT = {
+ABOUT = {
     "job": ("{} works as", "the occupation of {}"),
     "hobby": ("{}'s hobby is", "{} is fond of"),
     "city": ("{} lives in", "the home of {}"),
@@ -43,7 +43,7 @@ class ReportReader(PlannedPolicy):
     """One pass: gather what the question needs, then answer from the reports that were read."""
 
     def __init__(self) -> None:
-        super().__init__(self._plan, lambda view: Answer(self._answer(view)))
+        super().__init__(self._plan, self._last)
         self._reports: dict[tuple[str, int], Report] = {}
         self._full: dict[str, str] = {}  # the full name by alias
         self._headings: dict[str, str] = {}  # documents that report nothing, by id
@@ -66,6 +66,9 @@ class ReportReader(PlannedPolicy):
         found = read(_question(view))
         solution = answer(self.timeline, *found) if found else None
         return solution.golds[0] if solution else "unknown"
+
+    def _last(self, view: View) -> Action:
+        return Answer(self._answer(view))
 
     @property
     def timeline(self) -> Timeline:
@@ -146,7 +149,7 @@ class ReportReader(PlannedPolicy):
     def _look_up(self, relation: str, person: str, pages: int = _PAGES) -> Gathering:
         """Learn a relation of a person; the pages of a second name are read if the first brings nothing."""
         names = [person, *(alias for alias, full in self._full.items() if full == person)]
-        for name, query in product(names, _ABOUT[relation][:pages]):
+        for name, query in product(names, ABOUT[relation][:pages]):
             for page in range(1, pages + 1):
                 before = self._told(relation, person)
                 shown = yield from self._search(query.format(name), page)
@@ -181,7 +184,10 @@ class ReportReader(PlannedPolicy):
                 self._known = None
             if opened or not shown:
                 return
-            idle = idle + 1 if len(self.timeline.holders(attribute, value)) == before else 0
+            if len(self.timeline.holders(attribute, value)) > before:
+                idle = 0
+            elif any(id not in self._headings for id, _ in shown) or page >= _PAGES:  # indexes say nothing of members
+                idle += 1
             page += 1
 
     # -- the two tools ------------------------------------------------------------------------------------------------

@@ -40,67 +40,83 @@ def answers(results: Results) -> Table | None:
     return Table("answers", "Answers before and after", heads, lines, results.caption(), sentence, "question")
 
 
-BASE = "hipporag"
+BASES = {"flat": ("flat", "flat's"), "hipporag": ("b3", "B3's")}
 SETS = {POOLED: "the question groups together", "test_in": "test_in", "test_out": "test_out"}
-HEADS = ("F1", "actions", "characters", "F1 minus B3's", "actions over B3's", "characters over B3's")
 
 
 def by_reader(results: Results, group: str) -> Table | None:
     """A block a reader, a line an arm, on one set of questions; None where several readers were not asked."""
     lines: list[Line] = []
-    found: dict[str, list[tuple[str, list[Cell | None]]]] = {arm: [] for arm in results.trainings}
     for reader, read in results.readers.items():
         shown = [arm for arm in read.arms if group == POOLED or _is_asked(read, arm, group)]
-        if len(shown) < 2:
-            continue
-        lines.append(Line(reader))
-        for arm in shown:
-            cells = _cells(read, f"readers/{group}/{reader}", arm, group, BASE in shown)
-            lines.append(Line(read.label(arm), cells))
-            if arm in found:
-                found[arm].append((reader, cells))
+        if len(shown) > 1:
+            lines.append(Line(reader))
+            lines += [Line(read.label(arm), _cells(read, f"readers/{group}/{reader}", arm, group)) for arm in shown]
     if not lines:
         return None
-    sentence = " ".join(_sentence(results.label(arm), of_arm) for arm, of_arm in found.items() if of_arm)
+    heads = ["F1", "actions", "characters"]
+    for _, base in BASES.values():
+        heads += [f"F1 minus {base}", f"actions over {base}", f"characters over {base}"]
+    sentence = " ".join(_sentence(results, arm, lines) for arm in results.trainings)
     caption = f"Training by {results.agent}, once. {results.caption().partition('; ')[2].capitalize()}"
     title = f"Every arm under every reader: {SETS.get(group, LABELS[group])}"
-    return Table(f"readers-{group}", title, HEADS, lines, caption, sentence, "reader and store")
+    return Table(f"readers-{group}", title, heads, lines, caption, sentence, "reader and store")
 
 
 def _is_asked(read: Results, arm: str, group: str) -> bool:
     return all(seed.has(one, group) for seed in read.seeds for one in (arm, "flat"))
 
 
-def _cells(read: Results, table: str, arm: str, group: str, against: bool) -> list[Cell | None]:
+def _cells(read: Results, table: str, arm: str, group: str) -> list[Cell | None]:
     mean = partial(mean_cell, read, arm=arm, group=group)
     cells: list[Cell | None] = [
         mean(f"{table}/{arm}/{field}", field=field, digits=digits)
         for field, digits in (("f1", 3), ("actions", 2), ("characters", 0))
     ]
-    if arm == BASE or not against:
-        return [*cells, None, None, None]
-    cells.append(difference_cell(read, table, arm, group, base=BASE))
-    for field in ("actions", "characters"):
-        ratio = ratio_of(read, read.pairs(arm, group, BASE), float_of(field)).interval
-        formula = f"mean {field} on the arm over mean {field} on B3, same questions and reader; {how(read)}"
-        files = read.sources(arm, group, field, BASE)
-        cells.append(estimate(f"{table}/{arm}/{field}_over_b3", ratio, formula, files, mark=1.0))
+    for base, (name, _) in BASES.items():
+        if arm == base or base not in read.arms or not (group == POOLED or _is_asked(read, base, group)):
+            cells += [None, None, None]
+            continue
+        under = table if base == "hipporag" else f"{table}/over-flat"
+        cells.append(difference_cell(read, under, arm, group, base=base))
+        for field in ("actions", "characters"):
+            ratio = ratio_of(read, read.pairs(arm, group, base), float_of(field)).interval
+            formula = f"mean {field} on the arm over mean {field} on {base}, same questions and reader; {how(read)}"
+            files = read.sources(arm, group, field, base)
+            cells.append(estimate(f"{table}/{arm}/{field}_over_{name}", ratio, formula, files, mark=1.0))
     return cells
 
 
-def _sentence(label: str, of_readers: list[tuple[str, list[Cell | None]]]) -> str:
-    """Under how many readers a trained store beats B3, interval and all."""
-    below = {"actions": 0, "characters": 0}
-    lower = 0
-    for _, (*_, difference, actions, characters) in of_readers:
-        for name, cell in (("actions", actions), ("characters", characters)):
-            below[name] += cell is not None and cell.high is not None and cell.high < 1
-        lower += difference is not None and difference.high is not None and difference.high < 0
-    many = len(of_readers)
-    return (
-        f"{label} against B3: the interval of actions lies below 1 under {below['actions']} of {many} readers, that of "
-        f"characters under {below['characters']}; F1 is lower, interval and all, under {lower}."
-    )
+def _sentence(results: Results, arm: str, lines: Sequence[Line]) -> str:
+    """Under how many readers the intervals of actions lie below 1, and those of F1 below 0."""
+    rows = [line.cells for line in lines if line.head == results.label(arm) and line.cells]
+    parts = []
+    for place, (_, base) in zip((3, 6), BASES.values(), strict=True):
+        found = [(row[place], row[place + 1]) for row in rows]
+        lower = sum(f1 is not None and f1.high is not None and f1.high < 0 for f1, _ in found)
+        fewer = sum(one is not None and one.high is not None and one.high < 1 for _, one in found)
+        parts.append(f"actions below {base} under {fewer} of {len(rows)} readers, F1 below under {lower}")
+    return f"{results.label(arm)}, by whole intervals: {'; '.join(parts)}."
+
+
+BUDGETS = range(3, 9)
+
+
+def within(results: Results) -> Table:
+    """Mean F1 of every arm with a budget of 3 to 8 actions: a pass that took more counts as wrong."""
+    lines = []
+    for arm in results.arms:
+        rows = [row for row, _ in flatten(results.pairs(arm, POOLED))]
+        files = results.sources(arm, POOLED, "f1, actions")
+        means = [(k, fmean((row.f1 or 0.0) if row.actions <= k else 0.0 for row in rows)) for k in BUDGETS]
+        cells = [
+            number(f"within/{arm}/{k}", mean, f"mean F1, 0 for passes of more than {k} actions", files)
+            for k, mean in means
+        ]
+        lines.append(Line(results.label(arm), cells))
+    heads = [f"{k} actions" for k in BUDGETS]
+    sentence = f"{len(lines)} stores, pooled over all groups."
+    return Table("within", "F1 within a budget of actions", heads, lines, results.caption(), sentence, "store")
 
 
 WITHIN = (1, 2, 4, 8)

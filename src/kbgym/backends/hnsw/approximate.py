@@ -56,7 +56,7 @@ class ApproximateIndex:
     """A graph whose rows stand for ids, and an exact index of what was put later."""
 
     def __init__(self, dimensions: int, graph: Any = None, rows: Iterable[tuple[str, int]] = ()) -> None:
-        """Each id of `rows` has the vector of a row of the graph; several may share one."""
+        """Create an index. Each id of `rows` has the vector of a row of the graph; several may share one."""
         self._dimensions = dimensions
         self._graph = new_graph(dimensions) if graph is None else graph
         self._rows = dict(rows)

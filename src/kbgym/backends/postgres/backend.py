@@ -104,7 +104,7 @@ class PostgresBackend:
     def start(self, embedder: str, settings: dict[str, Any]) -> PostgresWriter:
         """Begin a trace, or continue one that another process has just begun."""
         writer = self.resume()
-        with writer.turn() as news:
+        with writer.locked() as news:
             if not news:
                 begin = self.initial
                 writer.commit([Genesis(SCHEMA, len(begin), begin.fingerprint, embedder, settings)])
@@ -116,7 +116,7 @@ class PostgresBackend:
 
     def rollback(self, to: int, reason: str = "") -> Store:
         """Return to an earlier iteration by adding to the history."""
-        with self.resume() as writer, writer.turn() as news:
+        with self.resume() as writer, writer.locked() as news:
             store, events = returning(self.name, self.initial, (*self.events, *news), to, reason)
             writer.commit(events)
         self._refresh()

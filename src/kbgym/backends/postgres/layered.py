@@ -1,8 +1,8 @@
-"""A base in a database and what was changed since, searched as one: an index of vectors and one of words.
+"""Search indexes over a base in a database and the changes made since: one of vectors and one of words.
 
-Texts of the base that were changed or removed are hidden; what was put lies in memory on top. Rankings are those an
-index in memory of all texts that are shown would give; only an HNSW graph may miss some. What is read of the base is
-remembered, so `ahead` may fetch it in another thread before a search that must not wait.
+Texts of the base that were changed or removed are hidden; new texts are indexed in memory. Rankings are those of an
+index in memory of all visible texts, except that an HNSW graph and the full-text index may miss some. What is read of
+the base is cached, so `ahead` may fetch it in another thread before a search that must not block.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kbgym.search.words import KeptWords, Weighed, WordPart, scores_in_parts, se
 if TYPE_CHECKING:
     from kbgym.backends.postgres.base import DatabaseBase
 
-_AT_ONCE = 5_000  # texts of a base asked for together
+_BATCH = 5_000  # texts of a base read with one query
 
 
 def layered_indexes(
@@ -54,7 +54,7 @@ def layered_indexes(
 
 
 class LayeredIndex:
-    """Vectors in the database, and those in memory on top. It fits `KeptIndex`."""
+    """Vectors in the database, and those in memory on top. It implements `KeptIndex`."""
 
     def __init__(self, base: DatabaseBase, vectors: PgVectorIndex, dimensions: int) -> None:
         self._base, self._vectors = base, vectors
@@ -62,7 +62,7 @@ class LayeredIndex:
         self._own = ExactIndex(dimensions)
 
     def begin(self, gone: Iterable[str], ids: Sequence[str], vectors: ArrayLike) -> None:
-        """Take over changes of an earlier time; `gone` are all ids of the base among them."""
+        """Apply earlier changes; `gone` are all ids of the base among them."""
         self._hidden.update(gone)
         self._own.put_many(ids, vectors, own=True)
 
@@ -73,7 +73,7 @@ class LayeredIndex:
         return id in self._own or (isinstance(id, str) and self._below(id))
 
     def _below(self, id: str) -> bool:
-        """Whether an id is shown as it stands in the base."""
+        """Return True if an id is visible as it is in the base."""
         return id not in self._hidden and id not in self._own and self._base.text(id) is not None
 
     def put(self, id: str, vector: ArrayLike) -> None:
@@ -87,7 +87,7 @@ class LayeredIndex:
         self._hidden.update(self._base.numbers(ids))
 
     def remove(self, id: str) -> None:
-        """Forget an id; KeyError where it is unknown."""
+        """Remove an id. Raise KeyError if it is unknown."""
         if id in self._own:
             self._own.remove(id)
         elif self._below(id):
@@ -96,7 +96,7 @@ class LayeredIndex:
             raise KeyError(id)
 
     def vector(self, id: str) -> NDArray[np.float32]:
-        """A copy of what is under an id; KeyError where it is unknown."""
+        """Return a copy of the vector of an id. Raise KeyError if it is unknown."""
         if id in self._own:
             return self._own.vector(id)
         if id in self._hidden:
@@ -105,13 +105,13 @@ class LayeredIndex:
 
     def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
         if offset < 0 or limit <= 0:
-            return self._vectors.search(vector, offset, limit)  # nothing, or what is wrong with it
+            return self._vectors.search(vector, offset, limit)  # nothing, or an error
         end = offset + limit
         below = visible_hits(lambda end: self._vectors.search(vector, 0, end), self._hidden, end)
         return page_of([*below, *self._own.search(vector, 0, end)], offset, limit)
 
     def ahead(self, vector: ArrayLike, end: int) -> list[Hit]:
-        """Have the base's first hits read, in any thread."""
+        """Read the base's first hits into the cache, in any thread."""
         return self._vectors.search(vector, 0, end + BESIDE)
 
 
@@ -124,9 +124,9 @@ class LayeredWords:
 
     def begin(self, gone: Sequence[str], changed: Iterable[tuple[str, str]]) -> None:
         """Apply earlier changes; `gone` are all ids of the base among them."""
-        for at in range(0, len(gone), _AT_ONCE):
-            self._base.fetch(gone[at : at + _AT_ONCE])
-            self._hide(gone[at : at + _AT_ONCE])
+        for at in range(0, len(gone), _BATCH):
+            self._base.fetch(gone[at : at + _BATCH])
+            self._hide(gone[at : at + _BATCH])
         self._own.load(changed)
 
     def __len__(self) -> int:

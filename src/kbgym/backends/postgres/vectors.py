@@ -1,9 +1,9 @@
-"""The vectors of a base in its database, so that a process need not hold them: made once, then only read.
+"""Vectors in the database, so that a process need not hold them: computed once, then only read.
 
-Every embedder has a table of its own, whose comment names it; all are derived and may be thrown away. Either the
-database looks at every vector, or it walks an HNSW graph; either way more is fetched than is asked for and scored again
-here in float64, so scores and order are those of `ExactIndex`. pgvector keeps float32: the same bits come back. A page
-deeper than the graph can see is answered by looking at every vector.
+Every embedder has a table of its own, whose comment names it; all are derived and may be dropped. The database either
+scans every vector or searches an HNSW graph; more results than asked for are fetched and scored again here in float64,
+so scores and order are those of `ExactIndex`. pgvector stores float32, so the same bits come back. Pages too deep for
+the graph are answered by a scan.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection
 
 EXACT_UP_TO = 20_000
-_EXTRA = 24  # results beyond a page: float32 order and a graph's misses are mended within them
-# So many results are fetched where fewer are asked for: the first pages, and those a search by both ranks for them.
+_EXTRA = 24  # results beyond a page, to correct float32 order and the graph's misses
+# Results fetched if fewer are asked for: for the first pages, and for a hybrid search.
 _AHEAD = (80, 320)
-# Candidates a walk of the graph keeps: at least, for each result, and as many as pgvector takes. Among 100,000 with 400
+# Candidates of a graph search: at least, for each result, and at most (pgvector's limit). Among 100,000 with 400
 # recall@10 was 0.9925, with 600 0.9950, with 1,000 1.0000 for twice the time of 400.
 _LEAST, _WIDTH, _WIDEST = 512, 4, 1000
-_DEEPEST = 400  # results a graph is asked for at most
-_DEEPEST_ITERATIVE = 1000  # where it goes on by itself until there are enough
-_AT_ONCE = 8192  # texts embedded between two commits: what an interruption can lose
-_RANKED = 60_000  # hits remembered
+_DEEPEST = 400  # most results asked of a graph
+_DEEPEST_ITERATIVE = 1000  # the same with iterative scans
+_BATCH = 8192  # texts embedded between two commits, which an interruption can lose
+_CACHED_HITS = 60_000
 
 
 def _version(connection: Connection) -> tuple[int, ...] | None:
-    """Which pgvector the server has, switched on for this database where that is allowed; none where it has none."""
+    """Return the version of pgvector, enabling it for this database if allowed; None if the server has none."""
     import psycopg
 
     looked_up = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
     row = connection.execute(looked_up).fetchone()
     if row is None:
-        with suppress(psycopg.Error):  # it is not allowed, or not there; or another process was faster
+        with suppress(psycopg.Error):  # not allowed, not installed, or another process was faster
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
         row = connection.execute(looked_up).fetchone()
     return None if row is None else tuple(int(part) for part in row[0].split(".") if part.isdigit())
 
 
 class PgVectorIndex:
-    """The vectors of all texts of a base, by id; with `graph` they are searched along an HNSW graph. Safe for threads.
+    """The vectors of all texts of a base by id, searched in an HNSW graph if `graph` is true. Thread-safe.
 
-    Opening it embeds what is not embedded yet: `tick` is told how far that has come.
+    Creating it embeds what is not embedded yet and reports progress to `tick`.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class PgVectorIndex:
                 "have or this user may not switch on; search by words needs none."
             )
         self._iterative = version >= (0, 8)
-        self._ranked: LRUCache[bytes, list[Hit]] = LRUCache(_RANKED)
+        self._ranked: LRUCache[bytes, list[Hit]] = LRUCache(_CACHED_HITS)
         self._label = f"{embedder.name}, {embedder.dimensions} numbers"
         name = hashlib.blake2b(self._label.encode(), digest_size=4).hexdigest()
         self._table, self._links = f"vectors_{name}", f"near_{name}"
@@ -99,7 +99,7 @@ class PgVectorIndex:
                 connection.execute(f"COMMENT ON TABLE {self._table} IS '" + self._label.replace("'", "''") + "'")
         done = self._highest(connection)
         left = dropwhile(lambda text: text[0] <= done, self._base.texts())
-        while some := list(islice(left, _AT_ONCE)):
+        while some := list(islice(left, _BATCH)):
             told = None if tick is None else partial(_told, tick, some[0][0] - 1, len(self._base))
             rows = self._embedder.embed([text for _, _, text in some], told)
             head, statement = struct.pack(">hh", rows.shape[1], 0), f"COPY {self._table} FROM STDIN (FORMAT BINARY)"
@@ -124,7 +124,7 @@ class PgVectorIndex:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     def vector(self, id: str) -> NDArray[np.float32]:
-        """What is under an id; KeyError where it is unknown."""
+        """Return the vector of an id. Raise KeyError if it is unknown."""
         with self._base.connection() as connection:
             row = (
                 connection.cursor(binary=True)
@@ -137,7 +137,7 @@ class PgVectorIndex:
         return vector
 
     def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
-        """A page of (id, score), best first, ties by id; a ranking that was fetched before is remembered."""
+        """Return a page of (id, score), best first, ties by id; rankings are cached."""
         query: NDArray[np.float32] = np.asarray(vector, dtype=np.float32)
         if offset < 0 or limit < 0:
             raise BadInput(f"no page starts at {offset} with {limit} results.")
@@ -160,7 +160,7 @@ class PgVectorIndex:
         graph = self._graph and asked <= deepest
         while True:
             hits = self._nearest(query, asked, graph)
-            # Enough is seen when what lies at the edge cannot belong among the first, or when there is no more.
+            # Stop if the last result cannot belong among the first `end`, or if there are no more.
             if len(hits) > end and (graph or hits[end - 1][1] - hits[-1][1] > 1e-5):
                 return hits[:end]
             if len(hits) < asked and not graph:
@@ -168,7 +168,7 @@ class PgVectorIndex:
             asked, graph = asked * 4, graph and asked * 4 <= deepest
 
     def _nearest(self, query: NDArray[np.float32], count: int, graph: bool) -> list[Hit]:
-        """So many of the nearest rows by the database's own reckoning, with exact scores, best first."""
+        """Return the `count` nearest rows in the database's order of distance, with exact scores, best first."""
         wanted = "[" + ",".join(repr(float(number)) for number in query) + "]"
         settings = {"enable_indexscan": "off"}
         if graph:
@@ -184,7 +184,7 @@ class PgVectorIndex:
                     f"SELECT number, embedding FROM {self._table} "
                     "ORDER BY embedding OPERATOR(public.<#>) %s::public.vector LIMIT %s",
                     [wanted, count],
-                    prepare=False,  # a plan that is kept would not heed the settings
+                    prepare=False,  # a prepared plan would ignore the settings
                 )
                 .fetchall()
             )
@@ -200,6 +200,6 @@ def _told(tick: ProgressCallback, before: int, total: int, done: int, _: int, no
 
 
 def _numbers(embeddings: list[bytes]) -> NDArray[np.float32]:
-    """Vectors out of their binary form: a length and a spare number, two bytes each, then float32 numbers."""
+    """Decode vectors from their binary form: length and an unused number of two bytes each, then float32 numbers."""
     raw = b"".join(bytes(embedding)[4:] for embedding in embeddings)
     return np.frombuffer(raw, dtype=">f4").reshape(len(embeddings), -1).astype(np.float32)

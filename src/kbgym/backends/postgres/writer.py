@@ -56,7 +56,7 @@ class PostgresWriter:
 
     # -- events of others ---------------------------------------------------------------------------------------------
 
-    def news(self) -> tuple[Event, ...]:
+    def new_events(self) -> tuple[Event, ...]:
         """Return what others committed since the last call, without waiting for the lock."""
         return () if self._held is not None else self._retried(self._read)
 
@@ -96,7 +96,7 @@ class PostgresWriter:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def turn(self) -> Iterator[tuple[Event, ...]]:
+    def locked(self) -> Iterator[tuple[Event, ...]]:
         """Exclude other writers; the one commit made inside is written at the end, or nothing is."""
         if self._held is not None:
             raise RuntimeError("a turn inside a turn")
@@ -119,7 +119,7 @@ class PostgresWriter:
                 raise RuntimeError("a turn has one commit")
             self._wanted = list(events)
             return
-        with self.turn() as news:
+        with self.locked() as news:
             if news:
                 where = self._server.address.shown
                 raise BadInput(f"{where} was written by another process since it was read; run the command again.")

@@ -79,7 +79,7 @@ class Online:
 
     async def open(self, question: str, client: str) -> OpenQuestion:
         """The client's own agent will answer, on the store as it is now."""
-        async with self.live.looking():
+        async with self.live.read():
             base = self.live.snapshot()
         return self.open_questions.add(question, client, base, self.settings.forward_budget)
 
@@ -114,7 +114,7 @@ class Online:
         self, question: str, agent: str, client: str, transcript: Transcript, base: Snapshot, id: str | None
     ) -> Asked:
         live = self.live
-        async with live.turn():
+        async with live.write():
             number, id = live.iteration + 1, id or new_id()
             record_forward(live, Began(number, "forward", agent, id, question), transcript, base)
             live.record(Noted(number, "asked", {"question": id, "by": client}))
@@ -134,7 +134,7 @@ class Online:
     async def gold(self, id: str, golds: tuple[str, ...]) -> Asked:
         """The right answer: grade, and teach in the background."""
         live = self.live
-        async with live.turn():
+        async with live.write():
             asked = self.find(id)
             if asked.golds or asked.outcome == "agent_failed":
                 raise Refusal(
@@ -155,7 +155,7 @@ class Online:
     async def verdict(self, id: str, right: bool, client: str, curator: bool = False) -> Asked:
         """Only right or wrong, from whoever asked or a curator: it is counted, and nothing is learnt from it."""
         live = self.live
-        async with live.turn():
+        async with live.write():
             self.find(id, None if curator else client)
             asked = self.find(id)
             if asked.golds or asked.right is not None:
@@ -183,7 +183,7 @@ class Online:
     async def _set_aside(self, id: str, reason: str) -> None:
         """A lesson that fails for a reason of its own is not tried again, and the trace says why."""
         live = self.live
-        async with live.turn():
+        async with live.write():
             live.record(Noted(live.iteration + 1, "set aside", {"question": id, "reason": reason[:500]}))
             durable = live.commit()
         await asyncio.shield(durable)
@@ -208,7 +208,7 @@ class Online:
             made = await stage(live, curator or self.curator, task, budget, settings.memory)
             verdict = await judged(self.gate, made, live.iteration, id)
             await live.prepare([step.action for step in made.edits])
-            async with live.turn():
+            async with live.write():
                 refused = verdict is not None and verdict["verdict"] == "quarantined"
                 fresh = unchanged(live, made)
                 if not fresh and not refused:

@@ -14,17 +14,13 @@ from typing import Any
 
 import msgspec
 
+from kbgym.chronicle.questions import UNKNOWN, numeral
 from kbgym.errors import Damaged
 from kbgym.worlds.people.population import Person
 
 Fact = tuple[str, ...]
 Slots = tuple[str, ...]
 Solution = tuple[tuple[str, ...], list[Fact]]
-
-UNKNOWN = ("unknown",)
-
-_NUMERALS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-    seventeen eighteen nineteen twenty""".split()
 
 
 class PeopleGraph:
@@ -81,11 +77,6 @@ class PeopleGraph:
 
 Solve = Callable[[PeopleGraph, Sequence[str]], Solution | None]
 Enumerate = Callable[[PeopleGraph], Iterator[Slots]]
-
-
-def numeral(count: int) -> tuple[str, ...]:
-    """Return a count as digits and, up to twenty, as a word."""
-    return (str(count), _NUMERALS[count]) if count < len(_NUMERALS) else (str(count),)
 
 
 def _count(facts: list[Fact]) -> Solution | None:

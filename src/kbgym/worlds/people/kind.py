@@ -69,7 +69,7 @@ class PeopleTruth(PersonTruth):
         return [("child-of", child, parent), ("parent-of", parent, child)]
 
 
-_INDEX_TEXTS = {
+INDEX_TEXTS = {
     "job": "People whose job is {}",
     "hobby": "People whose hobby is {}",
     "city": "People who live in the city of {}",
@@ -91,7 +91,7 @@ def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
     for document in world.documents:
         for id in document.about:
             about.setdefault(id, []).append(document.id)
-    for kind, text in _INDEX_TEXTS.items():
+    for kind, text in INDEX_TEXTS.items():
         for (value,), people in sorted(graph.members((kind,)).items()):
             yield kind, text.format(value), [told[kind, person.id] for person in people]
             under = text.format(value)

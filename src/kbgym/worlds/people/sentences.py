@@ -8,16 +8,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
 from typing import NamedTuple
 
+from kbgym.chronicle.wordings import iso, spoken
 from kbgym.codes import code
 from kbgym.worlds.people.population import Person
 from kbgym.worlds.world import Document
-
-MONTHS = (
-    "January February March April May June July August September October November December".split()
-)  # not strftime: that follows the locale
 
 PARENT = {"female": "mother", "male": "father"}
 
@@ -61,12 +57,6 @@ def _facts(person: Person, names: dict[str, str]) -> Iterator[tuple[str, tuple[s
         yield "friend", (me, friend), f"{name} is a friend of {names[friend]}."
 
 
-def spoken(born: str) -> str:
-    """Write the ISO date 1920-09-16 as September 16, 1920."""
-    day = date.fromisoformat(born)
-    return f"{MONTHS[day.month - 1]} {day.day}, {day.year}"
-
-
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern))
     for kind, pattern in (
@@ -88,19 +78,11 @@ def parse(text: str) -> Sentence | None:
         if match := shape.fullmatch(text):
             subject, value = match.groups()
             if kind == "birth":
-                value = _iso(value)
+                value = iso(value)
                 return Sentence(kind, subject, value) if value else None
             gender = ("female" if " is the mother of " in text else "male") if kind == "parent-of" else ""
             return Sentence(kind, subject, value, gender)
     return None
-
-
-def _iso(spoken_date: str) -> str:
-    month, day, year = spoken_date.replace(",", "").split()
-    try:
-        return date(int(year), MONTHS.index(month) + 1, int(day)).isoformat()
-    except ValueError:
-        return ""
 
 
 def fact_ids(documents: Iterable[Document]) -> dict[tuple[str, ...], str]:

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kbgym.chronicle.timeline import ATTRIBUTES, PARENTS, Report
+from kbgym.worlds.people.kind import INDEX_TEXTS
 from kbgym.worlds.people3 import KIND, facts_of, pool
 from kbgym.worlds.people3.documents import rules
 from kbgym.worlds.truth import GENDERED, PersonTruth, Told
 from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
 
-_INDEX_TEXTS = {
-    "job": "People whose job is {}",
-    "hobby": "People whose hobby is {}",
-    "city": "People who live in the city of {}",
-}
 _GENDERS = {"mother": "female", "father": "male"}
 
 
@@ -67,7 +63,7 @@ def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
     for kind, values in truth.values.items():
         for value in sorted(values):
             holders = truth.timeline.holders(kind, value)
-            yield kind, _INDEX_TEXTS[kind].format(value), [report.document for report in holders.values()]
+            yield kind, INDEX_TEXTS[kind].format(value), [report.document for report in holders.values()]
     about: dict[str, list[str]] = {}
     for document in world.documents:
         for name in document.about:

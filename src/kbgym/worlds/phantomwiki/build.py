@@ -3,8 +3,7 @@
 Two templates are reserved: the two that go through a relation of a named person, so that what the test asks is a new
 composition of trained parts, and because of all pairs they share fewest keys with the others. Tautologies ("What is the
 hobby of the person whose hobby is chess?") ask nothing of a store and are left out of every split; a question that is
-shipped twice is asked once. The shipped questions are drawn by default; with `disjoint` the splits come from the whole
-pools, and no key of a training question is named in any other split.
+shipped twice is asked once.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from kbgym.errors import BadInput, Damaged
 from kbgym.worlds.phantomwiki.files import Article, Generated, read_articles, read_questions
 from kbgym.worlds.phantomwiki.wiki import CLASSES, PREDICATES, STATED, TEMPLATES, Instance, Stated, Wiki
 from kbgym.worlds.splits import Sizes, interleave
-from kbgym.worlds.world import Document, Key, Question, World
+from kbgym.worlds.world import Document, Question, World
 
 RESERVED = ("attribute-of-relation", "count-of-relation")
 
@@ -47,24 +46,18 @@ class Leakage(msgspec.Struct, frozen=True):
         return self.shared / self.questions if self.questions else 0.0
 
 
-def build(
-    folder: Path, sizes: Sizes | None = None, disjoint: bool = False, seed: int | None = 1
-) -> tuple[World, Shipped]:
-    """The world in an output folder. Every shipped question must be in our pools with the answer shipped with it.
+def build(folder: Path, sizes: Sizes | None = None, seed: int = 1) -> tuple[World, Shipped]:
+    """Return the world in an output folder; its questions must be in our pools with the answers shipped with them.
 
-    Documents are shuffled by the seed and their ids codes, which tell neither order nor person; without one they are
-    numbered as the articles have them, as worlds were made before.
+    Documents are shuffled by the seed, and their ids are codes that reveal neither order nor person.
     """
     articles = read_articles(folder)
     documents, people = _documents(articles, seed)
-    facts: dict[str, Any] = {"kind": "phantomwiki", "people": people, "reserved": list(RESERVED)}
-    if seed is not None:
-        facts["version"] = 2
+    facts: dict[str, Any] = {"kind": "phantomwiki", "people": people, "reserved": list(RESERVED), "version": 2}
     wiki = wiki_of(World(documents, (), facts))
     generated = read_questions(folder)
     found = _match(wiki, generated)
-    sizes = sizes or Sizes()
-    drawn = _from_pools(wiki, sizes) if disjoint else _from_shipped(found, sizes)
+    drawn = _from_shipped(found, sizes or Sizes())
     questions = tuple(
         question_of(instance, f"q{number:04d}", split) for number, (split, instance) in enumerate(drawn, 1)
     )
@@ -78,7 +71,7 @@ def build(
     return World(documents, questions, facts), shipped
 
 
-def _documents(articles: Sequence[Article], seed: int | None) -> tuple[tuple[Document, ...], list[dict[str, Any]]]:
+def _documents(articles: Sequence[Article], seed: int) -> tuple[tuple[Document, ...], list[dict[str, Any]]]:
     """The sentences, and the people as plain facts."""
     ids = {article.title: f"p{place:04d}" for place, article in enumerate(articles, 1)}
     told: list[tuple[str, str, tuple[str, ...]]] = []
@@ -90,10 +83,8 @@ def _documents(articles: Sequence[Article], seed: int | None) -> tuple[tuple[Doc
             told.append((text, kind, (ids[subject], *others)))
             person[kind] = others or values[0]
         people.append(person)
-    if seed is not None:
-        Random(f"{seed}:documents").shuffle(told)
-    numbered = enumerate(told, 1)
-    return tuple(Document(f"d{n:05d}" if seed is None else code(n), *one) for n, one in numbered), people
+    Random(f"{seed}:documents").shuffle(told)
+    return tuple(Document(code(number), *one) for number, one in enumerate(told, 1)), people
 
 
 def wiki_of(world: World) -> Wiki:
@@ -179,20 +170,6 @@ def _from_shipped(found: Iterable[Instance], sizes: Sizes) -> Drawn:
     for name, instances in stock.items():
         Random(f"phantomwiki:shipped:{name}").shuffle(instances)
     return _ordered([(split, _take(stock, reserved, n, split)) for split, reserved, n in sizes.parts()])
-
-
-def _from_pools(wiki: Wiki, sizes: Sizes) -> Drawn:
-    """Training first, then the rest from what names none of its keys."""
-    stock = {name: [one for one in wiki.pool(type) if not one.tautology] for type, name in enumerate(TEMPLATES)}
-    for name, instances in stock.items():
-        Random(f"phantomwiki:pool:{name}").shuffle(instances)
-    parts: list[tuple[str, list[Instance]]] = []
-    for split, reserved, n in sizes.parts():
-        parts.append((split, _take(stock, reserved, n, split)))
-        if split == "train":
-            touched: set[Key] = {instance.key for instance in parts[0][1]}
-            stock = {name: [one for one in rest if one.key not in touched] for name, rest in stock.items()}
-    return _ordered(parts)
 
 
 def _take(stock: Mapping[str, list[Instance]], reserved: bool, n: int, split: str) -> list[Instance]:

@@ -1,4 +1,4 @@
-"""`kbgym explain`, `kbgym prune`, and `kbgym log` where lessons ran side by side."""
+"""`kbgym store prune`, the audit's accounts, and `kbgym log` where lessons ran side by side."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import shutil
 
 import pytest
 
-import kbgym as package
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 from kbgym.worlds.splits import Sizes
@@ -31,25 +30,6 @@ def proved(world, tmp_path_factory):
         run(["prove", str(world), "--out", str(out), *SMALL, "--quiet"])
     assert not stopped.value.code
     return out
-
-
-def test_a_question_is_explained_by_what_it_opened(proved, kbgym):
-    code, text, _ = kbgym("store", "explain", proved, "--json")
-    listed = json.loads(text)
-    assert code == 0 and listed["gained"] and listed["n"] == 20
-    code, text, _ = kbgym("store", "explain", proved, listed["gained"][0], "--json")
-    found = json.loads(text)
-    assert code == 0 and (found["f1_gained"], found["actions_saved"]) > (0, 0)
-    assert found["stores"]["flat"]["actions"] - found["stores"]["trained"]["actions"] == found["actions_saved"]
-    for one in found["opened"]:
-        by = one["by"]
-        entry = next(entry for entry in package.open(proved).log() if entry.iteration == by["iteration"])
-        assert entry.question == by["question"] and by["phase"] == "backward"
-    code, said, _ = kbgym("store", "explain", proved, found["text"])
-    assert said.count("this made the difference") == sum(one["needed"] for one in found["opened"]) > 0
-    assert code == 0 and "flat:" in said and "trained:" in said and "search " in said
-    code, _, error = kbgym("store", "explain", proved, "zebra")
-    assert code == 2 and "no question of its exams" in error and len(error.splitlines()) == 1
 
 
 def test_the_audit_accounts_for_every_index(proved, kbgym):
