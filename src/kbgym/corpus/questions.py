@@ -4,10 +4,10 @@
     Who built the Kestrel?,Olsen & Co.|Olsen and Co.,kestrel
 
 `answer` (or `answers`) holds every accepted answer, separated by `|`, `members` the elements of a set; `keys` are
-`kind:value`, `support` document ids or quotes. Splits that are not given are drawn by a hash of seed and subject, so the
-same file gives the same splits everywhere; near-duplicates share a split.
+`kind:value`, `support` document ids or quotes. Splits that are not given are drawn by a hash of seed and subject, so
+the same file gives the same splits everywhere; near-duplicates share a split.
 
-A file with a column `approve` holds drafts: only rows with a yes are questions. `quote` helps to decide and is not read.
+A file with a column `approve` holds drafts: only rows with a yes are questions. `quote` helps to decide.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read plain text, JSON, JSONL and CSV as pages.
 
-A JSON object with a `text` (and a `title`) is a page; its other values are fields. A CSV row with a column `text` is the
-same, any other row is a row of a table. The place of a row's documents is the row. Other JSON is a tree of fields.
+A JSON object with a `text` (and a `title`) is a page; its other values are fields. A CSV row with a column `text` is
+the same, any other row is a row of a table. The place of a row's documents is the row. Other JSON is a tree of fields.
 """
 
 from __future__ import annotations
