@@ -155,24 +155,24 @@ def pages(experiments: list[Cells], kept: dict[str, Any]) -> dict[str, str]:
 def summary_page(kept: dict[str, Any]) -> list[str]:
     """One screen on top: what is claimed, who read, and what a reviewer will object."""
     fresh = Cells(kept["fresh"])
-    arms, readers = fresh.about["arms"], fresh.about["readers"]
-    rows = []
+    arms, readers, seeds = fresh.about["arms"], fresh.about["readers"], fresh.about["seeds"]
+    rows, heads = [], ["store"]
+    for seed in seeds:
+        heads += [f"actions over flat's, seed {seed}", f"F1 minus flat's, seed {seed}"]
+    heads += [f"{what}, {reader}" for reader in readers[1:] for what in ("actions", "F1")]
     for arm, label in arms.items():
-        if arm in ("flat", "nostore"):
-            continue
-        row = [label, fresh(f"gradient/{arm}/pooled/rho"), fresh(f"gradient/{arm}/pooled/difference")]
+        row = [label]
+        for seed in seeds:
+            row += [fresh(f"seeds/{arm}/seed-{seed}/pooled/{what}") for what in ("rho", "difference")]
         for reader in readers[1:]:
-            at = f"readers/pooled/{reader}"
-            row += [fresh(f"{at}/{arm}/actions_over_flat"), fresh(f"{at}/over-flat/{arm}/pooled/difference")]
-        rows.append([*row, fresh(f"arms/{arm}/links")])
-    heads = ["store", "actions over flat's, reference", "F1 minus flat's, reference"]
-    for reader in readers[1:]:
-        heads += [f"actions over flat's, {reader}", f"F1 minus flat's, {reader}"]
+            row += [fresh(f"readers/pooled/{reader}/{arm}/{what}") for what in ("actions", "f1")]
+        if arm == "flat" or row[1] != "–":
+            rows.append([*row, fresh(f"arms/{arm}/links")])
     kept["fresh"] = fresh.kept
     return [
         "## In short",
-        f"Seeds that chose nothing. {fresh.about['caption']} All four question groups together; * marks an interval "
-        "that excludes 1 or 0.",
+        f"Seeds that chose nothing. {fresh.about['caption']} All four question groups together; intervals of a seed "
+        "are over its questions, clustered by key; * marks those that exclude 1 or 0.",
         table([*heads, "links"], rows),
         "What is claimed: training on 100 questions makes indexes that let a reader answer in fewer actions, with far "
         "fewer links than HippoRAG-2 style. Trained with permuted answers, the strategy `paper` gains much less, so it "
