@@ -103,30 +103,6 @@ def test_the_gradient_has_a_mean_a_group(run, model, tmp_path):
         assert actions[f"grouped_{group}"].value == pytest.approx(opened.examine("reference", group).summary.actions)
 
 
-def test_a_training_leaves_what_kbgym_train_leaves(run, model, tmp_path):
-    from kbgym.integrations.inspect_tasks import train
-
-    kbgym.generate(people=60, seed=3).save(tmp_path / "w")
-    settings = {"questions": 12, "epochs": 2, "embedder": "hash"}
-    task = train(str(tmp_path / "w"), str(tmp_path / "runs"), seeds="0,1", **settings)
-    log = inspect(task, model, tmp_path)
-    for sample in log.samples:
-        seed = sample.metadata["seed"]
-        wanted = kbgym.train(tmp_path / "w", tmp_path / f"own-{seed}", "reference", "reference", seed=seed, **settings)
-        found = kbgym.open(tmp_path / "runs" / f"seed-{seed}")
-        assert found.store.fingerprint == wanted.store.fingerprint == sample.scores["learnt"].metadata["store"]
-        assert events(found) == events(wanted) and len(events(found)) > 200
-        value = sample.scores["learnt"].value
-        assert value["links"] == wanted.store.links > 0 and value["lessons"] == 24
-        assert value["f1"] == pytest.approx(sum(entry.f1 for entry in wanted.log()) / 24)
-
-
-def events(opened):
-    """What happened, without who is said to have played and what it used."""
-    told = [msgspec.to_builtins(event) for event in opened.events[1:]]
-    return [{name: value for name, value in event.items() if name not in ("agent", "usage", "prev")} for event in told]
-
-
 def test_a_model_that_only_talks_has_no_score_and_one_that_cannot_stop_has_none_left(run, tmp_path):
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
@@ -156,13 +132,6 @@ def documented(task: str, tmp_path: Path, *more: str, **places: Path) -> None:
         environment = {**os.environ, "LOCAL_API_KEY": "none"}
         done = subprocess.run([*words, *more, "--display", "plain"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_documented_command_trains_with_a_server(tmp_path):
-    kbgym.generate(people=60, seed=3).save(tmp_path / "w")
-    places = {"worlds-out_w7": tmp_path / "w", "runs_inspect": tmp_path / "runs"}
-    documented("train", tmp_path, "-T", "embedder=hash", **places)
-    assert [kbgym.open(tmp_path / "runs" / f"seed-{seed}").iteration for seed in (0, 1)] == [4, 4]
 
 
 def test_the_documented_command_plays_a_server_and_comes_to_the_same_rows(run, tmp_path):

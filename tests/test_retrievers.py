@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -121,3 +122,18 @@ def test_a_client_teaches_only_a_store_it_opened_for_writing(place: Path) -> Non
 def test_a_server_that_is_not_there_is_a_failure() -> None:
     with pytest.raises(Failed):
         connect("http://127.0.0.1:9").search(QUERY)
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "retrievers.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=["client", "langchain_core", "llama_index", "haystack", "dspy"])
+def test_the_documented_snippets_run(
+    place: Path, snippet: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = request.node.callspec.id
+    if package != "client":
+        pytest.importorskip(package, reason=f"{package} is tested in an environment of its own")
+    exec(snippet.replace("runs/first", str(place)).replace("job is baker", QUERY), {})
+    assert "ystad.md" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
     KbgymError
     ├── BadInput        what was asked cannot be done as asked: a flag, a file, a folder.    exit 2
+    │   ├── InUse       another process writes the store.                                    exit 2
     │   └── Damaged     a stored file is not what was written: torn, edited, out of order.   exit 2
     │       └── Incomplete   a stored file lacks what was once committed to it.              exit 1
     ├── Missing         an optional part is not installed; the message says what to run.     exit 2
@@ -22,6 +23,10 @@ class KbgymError(Exception):
 
 class BadInput(KbgymError):
     exit_code = 2
+
+
+class InUse(BadInput):
+    pass
 
 
 class Damaged(BadInput):

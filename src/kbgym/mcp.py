@@ -31,19 +31,15 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 class Texts(Protocol):
-    """Prompts by name and resources by URI, each with its description. A URI with braces is a template."""
+    """Prompts by name, each with its description."""
 
     def prompts(self) -> Mapping[str, str]: ...
 
     def prompt(self, name: str) -> str | None: ...
 
-    def resources(self) -> Mapping[str, str]: ...
-
-    async def resource(self, uri: str) -> str | None: ...
-
 
 class Toolbox(Protocol):
-    """The tools of a server, and its prompts and resources if it has any."""
+    """The tools of a server, and its prompts if it has any."""
 
     instructions: str
 
@@ -145,12 +141,12 @@ async def reply(request: RpcRequest, toolbox: Toolbox, version: str = "") -> byt
                 replied["structuredContent"] = result.structured
             return _result(id, replied)
     if toolbox.texts is not None:
-        return await _reply_with_text(request, toolbox.texts)
+        return _reply_with_text(request, toolbox.texts)
     return _error(id, -32601, "unknown method.")
 
 
-async def _reply_with_text(request: RpcRequest, texts: Texts) -> bytes:
-    id, name, uri = request.id, str(request.params.get("name")), str(request.params.get("uri"))
+def _reply_with_text(request: RpcRequest, texts: Texts) -> bytes:
+    id, name = request.id, str(request.params.get("name"))
     match request.method:
         case "prompts/list":
             listed = [{"name": name, "description": description} for name, description in texts.prompts().items()]
@@ -158,36 +154,13 @@ async def _reply_with_text(request: RpcRequest, texts: Texts) -> bytes:
         case "prompts/get" if (text := texts.prompt(name)) is not None:
             said = {"role": "user", "content": {"type": "text", "text": text}}
             return _result(id, {"description": texts.prompts()[name], "messages": [said]})
-        case "resources/list":
-            return _result(id, {"resources": _listed(texts.resources(), False)})
-        case "resources/templates/list":
-            return _result(id, {"resourceTemplates": _listed(texts.resources(), True)})
-        case "resources/read" if (text := await texts.resource(uri)) is not None:
-            return _result(id, {"contents": [{"uri": uri, "mimeType": "application/json", "text": text}]})
         case "prompts/get":
             return _error(id, -32602, "unknown prompt.")
-        case "resources/read":
-            return _error(id, -32002, "unknown resource.")
     return _error(id, -32601, "unknown method.")
 
 
-def _listed(resources: Mapping[str, str], template: bool) -> list[dict[str, str]]:
-    """Return the resources, or the resource templates, as the protocol lists them."""
-    field = "uriTemplate" if template else "uri"
-    return [
-        {
-            field: uri,
-            "name": uri.partition("://")[2].partition("/")[0],
-            "description": description,
-            "mimeType": "application/json",
-        }
-        for uri, description in resources.items()
-        if ("{" in uri) == template
-    ]
-
-
 def _initialized(asked: Any, toolbox: Toolbox, version: str) -> dict[str, Any]:
-    more: dict[str, Any] = {"prompts": {}, "resources": {}} if toolbox.texts is not None else {}
+    more: dict[str, Any] = {"prompts": {}} if toolbox.texts is not None else {}
     return {
         "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
         "capabilities": {"tools": {"listChanged": False}, **more},

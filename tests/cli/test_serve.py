@@ -13,6 +13,7 @@ from family import documents, family
 from kbgym.canonical import write_lines
 from kbgym.gym.actions import Edit
 from kbgym.gym.environment import apply
+from kbgym.integrations.client import connect
 from kbgym.trace.events import Acted, Began, Committed, Ended
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
@@ -86,14 +87,6 @@ def test_a_bad_tokens_file_is_named_and_not_repeated(kbgym: Kbgym, place: Path, 
     assert code == 2 and "tokens.jsonl, line 1" in err and "king" not in err
 
 
-def test_tokens_may_be_toml(place: Path) -> None:
-    from kbgym.serving.tokens import Tokens
-
-    (place / "tokens.toml").write_text('[[token]]\nname = "ada"\nrole = "curator"\ntoken = "a long secret"\n')
-    client = Tokens(place / "tokens.toml").client("a long secret")
-    assert client is not None and (client.name, client.role) == ("ada", "curator")
-
-
 # -- learn -------------------------------------------------------------------------------------------------------------
 
 
@@ -103,7 +96,6 @@ def test_learning_from_traffic(kbgym: Kbgym, place: Path, traffic: Path) -> None
     assert (found["n"], found["f1"], found["f1_flat"]) == (3, 1.0, 1.0)
     assert found["actions"] <= found["actions_flat"] and found["links"] > 0
     assert [(w["first"], w["last"]) for w in found["windows"]] == [(1, 2), (3, 3)]
-    assert found["f1_difference"]["low"] <= 0 <= found["f1_difference"]["high"]
     again = ok(kbgym(*learning, "--json"))
     assert again["iteration"] == found["iteration"], "what was learnt is not learnt again"
     assert again["windows"] == found["windows"]
@@ -117,9 +109,9 @@ def test_learning_from_traffic(kbgym: Kbgym, place: Path, traffic: Path) -> None
 def test_the_gate_is_visible_in_the_log(kbgym: Kbgym, place: Path, traffic: Path) -> None:
     flags = ("--set", "embedder=hash", "--gate", "5", "--set", f"held_out={traffic}", "--json")
     found = ok(kbgym("learn", place, "--traffic", traffic, *flags))
-    assert found["admitted"] == 2 and found["rolled_back"] == 0
+    assert found["admitted"] + found["rolled_back"] == 3
     _, out, _ = kbgym("store", "log", place)
-    assert out.count("admitted: ") == 2
+    assert (out.count("admitted: "), out.count("quarantined: ")) == (found["admitted"], found["rolled_back"])
 
 
 @pytest.mark.parametrize("line", ['{"question": "x"}', "{", '{"answers": ["x"]}'])
@@ -177,3 +169,14 @@ def test_an_index_whose_facts_changed_is_mended(kbgym: Kbgym, place: Path, traff
     ok(kbgym("learn", place, "--idle", "--budget", 30, "--json"))
     assert baker not in StoreFolder(place).store()[index].links
     assert ok(kbgym("learn", place, "--agenda", "--json"))["counts"]["changed"] == 0
+
+
+def test_corrections_are_listed_and_reported(kbgym: Kbgym, place: Path) -> None:
+    assert ok(kbgym("store", "corrections", place, "--json")) == {"corrections": []}
+    with connect(str(place), write=True, name="ada") as store:
+        store.teach("What is the job of Ada Alm?", ["cooper"], answer="baker")
+    (found,) = ok(kbgym("store", "corrections", place, "--json"))["corrections"]
+    assert found["lesson"]["by"] == "ada" and found["changed"] == []
+    code, out, _ = kbgym("learn", place, "--report")
+    assert code == 0 and f"[{found['lesson']['document']}]" in out and "# What" in out
+    assert ok(kbgym("learn", place, "--report", "--json"))["graded"] == 1

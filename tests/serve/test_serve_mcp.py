@@ -153,3 +153,38 @@ def test_the_question_header_opens_the_answer_tool(fresh: tuple[Server, Tokens, 
             assert stats["questions"]["asked"] == 1
 
     asyncio.run(work())
+
+
+def test_a_second_curator_of_one_folder_reads_and_is_told_why_it_cannot_edit(tmp_path: Path) -> None:
+    place = family_store(tmp_path / "store")
+
+    async def work() -> None:
+        async with over_stdio(place, "--role", "curator") as first, over_stdio(place, "--role", "curator") as second:
+            assert not (await call(first, "add", text="A first sentence."))[1]
+            assert await names(second) == CURATOR
+            for tool, arguments in (
+                ("add", {"text": "A second sentence."}),
+                ("teach", {"question": "Who?", "answers": ["Ada"]}),
+                ("undo", {"iteration": 1}),
+            ):
+                text, wrong = await call(second, tool, **arguments)
+                assert wrong and "another session" in text
+            text, wrong = await call(second, "search", query="A first sentence.")
+            assert not wrong and "A first sentence." in text, "it sees what the first committed"
+
+    asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_tools_are_described_with_titles_and_hints(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with over_stdio(family_store(tmp_path / "store"), "--role", "curator") as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert all(tool.title and tool.annotations.open_world_hint is False for tool in tools.values())
+            destructive = {name for name, tool in tools.items() if tool.annotations.destructive_hint}
+            assert destructive == {"edit", "delete", "unlink", "undo"}
+            found = await client.call_tool("search", {"query": "Ada Alm's job is baker", "k": 1})
+            (document,) = found.structured_content["documents"]
+            assert (document["id"], document["is_index"], document["superseded_by"]) == (BAKER, False, [])
+            assert document["score"] > 0.5
+
+    asyncio.run(asyncio.wait_for(work(), 60))

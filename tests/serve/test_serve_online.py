@@ -75,23 +75,6 @@ def test_a_question_is_answered_then_graded_then_learnt_from(place: Path) -> Non
     assert phases == [{"forward": "reference"}, {}, {"backward": "reference"}, {"forward": "reference"}]
 
 
-def test_being_told_right_makes_no_gold_of_the_stores_own_answer(place: Path) -> None:
-    async def work() -> None:
-        async with opened(place) as online:
-            asked = await online.ask(QUESTION, "rex")
-            judged = await online.verdict(asked.id, True, "rex")
-            assert judged.right and not judged.golds
-            await online.learn()
-            assert online.live.store.links == 0
-            with pytest.raises(Refusal):
-                await online.verdict(asked.id, False, "rex")
-            assert not online.questions.to_learn
-            assert online.questions.rolling().em == 1.0  # type: ignore[union-attr]
-
-    asyncio.run(work())
-    assert not any(isinstance(e, Noted) and e.kind == "gate" for e in StoreFolder(place).events)
-
-
 def test_a_gold_is_taken_once_and_only_for_a_question_that_was_asked(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:

@@ -52,9 +52,6 @@ def test_a_client_sees_its_own_questions_and_never_golds(place: Path) -> None:
             assert (visible(found, "reader").golds, visible(found, "curator").golds) == ((), ("baker",))
             with pytest.raises(Refusal, match="no question"):
                 online.find(mine.id, "bo")
-            with pytest.raises(Refusal, match="no question"):
-                await online.verdict(later.id, True, "bo")
-            assert (await online.verdict(later.id, True, "bo", curator=True)).right
 
     asyncio.run(work())
 

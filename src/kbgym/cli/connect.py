@@ -15,7 +15,7 @@ from kbgym.cli.common import STORE, Printed, verb
 from kbgym.cli.settings import place
 from kbgym.errors import BadInput
 from kbgym.gym.tools import Role
-from kbgym.serving.connect import AGENTS, rules_with
+from kbgym.serving.connect import AGENTS, AgentFile, Entry
 from kbgym.trace.url import is_url
 
 _MOST = 10_000_000  # bytes of a configuration file
@@ -32,7 +32,8 @@ _MOST = 10_000_000  # bytes of a configuration file
 @click.option(
     "--skill", type=click.Path(path_type=Path, file_okay=False), help="Also SKILL.md, in NAME in this folder."
 )
-@click.option("--rules", type=click.Path(path_type=Path, dir_okay=False), help="Also a few rules, in this file.")
+@click.option("--url", help="Connect to this kbgym server over HTTP instead of a folder.")
+@click.option("--token", help="With --url: the token of this agent.")
 def command(
     program: str,
     place: str,
@@ -42,35 +43,31 @@ def command(
     write: bool,
     remove: bool,
     skill: Path | None,
-    rules: Path | None,
+    url: str | None,
+    token: str | None,
 ) -> Printed:
-    """Connect AGENT to a STORE: an MCP server in its configuration, everything else there left as it is.
+    """Connect AGENT to a STORE through an MCP server in its configuration. Other content of the file stays.
 
     \b
     Examples:
       kbgym connect codex runs/first
       kbgym connect zed runs/first --role curator --write
-      kbgym connect claude-code runs/first --write --skill .claude/skills --rules CLAUDE.md
+      kbgym connect claude-code runs/first --write --skill .claude/skills
+      kbgym connect opencode --url https://kb.example.org --token $KBGYM_TOKEN --write
       kbgym connect zed runs/first --remove --write
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,40}", name):
         raise BadInput(f"a name is a letter and then letters, digits, - and _; not {name!r}.")
+    if token is not None and url is None:
+        raise BadInput("--token goes with --url.")
     kind = AGENTS[program]
     path = file or kind.path
     before = _text(path)
-    where = place if is_url(place) else str(Path(place).resolve())
-    serving = [*_program(), "serve", where, "--mcp", "--role", role, "--client", program]
     try:
-        after = kind.written(before, name, None if remove else kind.entry(serving))
+        after = kind.written(before, name, None if remove else _entry(kind, program, place, role, url, token))
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
     changes = [(path, before, after)]
-    if rules is not None:
-        found = _text(rules)
-        try:
-            changes.append((rules, found, rules_with(found, name, None if remove else role)))
-        except BadInput as error:
-            raise BadInput(f"{rules}: {error}") from error
     if skill is not None:
         target = skill / name / "SKILL.md"
         changes.append((target, _text(target), "" if remove else skill_text(name, role)))
@@ -78,7 +75,7 @@ def command(
     lines = [line for change in changes for line in _difference(*change)]
     if write:
         for target, _, text in changes:
-            _write(target, text)
+            _write(target, text, private=token is not None)
     result = {
         "agent": program,
         "file": str(path),
@@ -89,6 +86,17 @@ def command(
         return result, f"{path} says so already; nothing is changed."
     end = f"Written; {kind.title} reads it when it starts." if write else "Nothing is written; say --write to do so."
     return result, [*lines, end]
+
+
+def _entry(kind: AgentFile, program: str, place: str, role: Role, url: str | None, token: str | None) -> Entry:
+    """Return the entry for a server at a URL, or for one that the agent starts itself."""
+    if url is not None:
+        if not url.startswith(("http://", "https://")):
+            raise BadInput(f"--url takes http:// or https://, not {url!r}.")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return kind.remote(url.rstrip("/").removesuffix("/mcp") + "/mcp", headers)
+    where = place if is_url(place) else str(Path(place).resolve())
+    return kind.entry([*_program(), "serve", where, "--mcp", "--role", role, "--set", f"client={program}"])
 
 
 def _program() -> list[str]:
@@ -111,7 +119,7 @@ def _difference(path: Path, before: str, after: str) -> list[str]:
     return list(difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), str(path), lineterm=""))
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, private: bool) -> None:
     """Put in place whole, also behind a link, with the rights it had. What is left without anything in it goes."""
     path = path.resolve()
     if text.strip() in ("", "{}"):
@@ -122,7 +130,8 @@ def _write(path: Path, text: str) -> None:
         scratch = path.with_name(f".{path.name}.kbgym")
         with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(text.encode())
-        scratch.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+        scratch.chmod(mode & 0o700 if private else mode)
         scratch.replace(path)
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}.") from error

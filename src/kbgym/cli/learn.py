@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
@@ -14,8 +14,6 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.analysis.statistics import Sampled, difference, ratio
-from kbgym.analysis.verdict import shared_keys
 from kbgym.api import open
 from kbgym.api.factory import agenda_for
 from kbgym.cli.common import STORE, Printed, flags, progress, serving_options, serving_settings, verb
@@ -26,7 +24,9 @@ from kbgym.progress import ProgressCallback
 from kbgym.serving.learning.agenda import AgendaFollower, Item
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import QuestionLog
-from kbgym.serving.learning.setup import Learnt, Traffic, curate_idle, learn_traffic, open_online, read_traffic
+from kbgym.serving.learning.report import digest, learning_of, standing
+from kbgym.serving.learning.setup import Learnt, curate_idle, learn_traffic, open_online, read_traffic
+from kbgym.trace.corrections import Corrections
 from kbgym.trace.replay import replaying
 from kbgym.trace.url import shown
 from kbgym.training.run import Settings
@@ -67,6 +67,7 @@ def opened_online(
 @click.option("--traffic", type=click.Path(path_type=Path, dir_okay=False), help="Learn from questions with answers.")
 @click.option("--agenda", is_flag=True, help="List what is worth indexing next; changes nothing.")
 @click.option("--idle", is_flag=True, help="Work off the agenda; no question is asked.")
+@click.option("--report", "as_digest", is_flag=True, help="Print what was learnt so far as Markdown.")
 @click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="With --idle: most actions.")
 @gate_options
 @click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions per window.")
@@ -74,7 +75,7 @@ def opened_online(
 @serving_options
 @spending_options
 def command(
-    place: str, traffic: Path | None, agenda: bool, idle: bool, budget: int, window: int, **flags: Any
+    place: str, traffic: Path | None, agenda: bool, idle: bool, as_digest: bool, budget: int, window: int, **flags: Any
 ) -> Printed:
     """Learn from traffic, list the agenda of a STORE, or work it off.
 
@@ -86,9 +87,12 @@ def command(
       kbgym learn runs/first --traffic traffic.jsonl --gate 20
       kbgym learn runs/first --agenda
       kbgym learn runs/first --idle --budget 120
+      kbgym learn runs/first --report
     """
-    if (traffic is not None) + agenda + idle != 1:
-        raise BadInput("choose one of --traffic FILE, --agenda and --idle.")
+    if (traffic is not None) + agenda + idle + as_digest != 1:
+        raise BadInput("choose one of --traffic FILE, --agenda, --idle and --report.")
+    if as_digest:
+        return _digest(place)
     if traffic is not None:
         return _learn_from(place, traffic, window, flags)
     return _agenda(place) if agenda else _work_off(place, budget, flags)
@@ -102,7 +106,7 @@ def _learn_from(place: str, traffic: Path, window: int, flags: dict[str, Any]) -
         with progress("learning") as tick:
             learnt = asyncio.run(_learn(online, rows, tick))
     who = f"{online.settings.reader} reads, {online.settings.curator} curates."
-    result = {**report(learnt, _keys(place, rows), online, window), "agents": who}
+    result = {**report(learnt, online, window), "agents": who}
     return result, _learn_text(shown(place), result)
 
 
@@ -113,23 +117,12 @@ async def _learn(online: Online, rows: list[Any], tick: ProgressCallback) -> lis
         await online.live.close()
 
 
-def _keys(place: str, rows: Sequence[Traffic]) -> list[Sequence[Hashable]]:
-    """What each question has in common with others, by its line or by the store's world; else its own text."""
-    with open(place) as opened:
-        known = shared_keys(opened.world) if opened.world else {}
-    return [row.keys or known.get(row.question) or (row.question,) for row in rows]
-
-
-def report(learnt: list[Learnt], keys: Sequence[Sequence[Hashable]], online: Online, size: int) -> dict[str, Any]:
-    """The prequential curve of the online store beside the flat one, and the intervals of the difference."""
-    scores = Sampled([one.f1 for one in learnt], [one.flat_f1 for one in learnt], keys)
-    actions = Sampled([one.actions for one in learnt], [one.flat_actions for one in learnt], keys)
+def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
+    """Return the means of the served and of the frozen flat store, in all and by window."""
     windows = [(start, learnt[start : start + size]) for start in range(0, len(learnt), size)]
     return {
         "n": len(learnt),
         **_means(learnt),
-        "f1_difference": msgspec.to_builtins(difference([scores], scores=True).interval),
-        "rho": msgspec.to_builtins(ratio([actions]).interval),
         "windows": [{"first": at + 1, "last": at + len(some), **_means(some)} for at, some in windows],
         "admitted": online.admitted,
         "rolled_back": online.refused,
@@ -151,18 +144,44 @@ def _learn_text(place: str, result: dict[str, Any]) -> str:
         lines.append(
             f"{span:>12} {row['f1']:>7.3f} {row['f1_flat']:>7.3f} {row['actions']:>9.2f} {row['actions_flat']:>7.2f}"
         )
-    gain, rho = result["f1_difference"], result["rho"]
-    return "\n".join(
-        [
-            *lines,
-            f"{place}: {result['n']} questions, each answered before it was learnt from. "
-            f"F1 {result['f1']:.3f} against {result['f1_flat']:.3f} of the flat store, "
-            f"{gain['value']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]; "
-            f"actions {rho['value']:.2f} times [{rho['low']:.2f}, {rho['high']:.2f}].",
-            f"{result['admitted']} passes were admitted and {result['rolled_back']} rolled back; "
-            f"the store has {result['documents']:,} documents and {result['links']:,} links.",
-        ]
+    means = (
+        f"{place}: {result['n']} questions, each answered before it was learnt from. F1 {result['f1']:.3f} and "
+        f"{result['actions']:.2f} actions; on the flat store {result['f1_flat']:.3f} and {result['actions_flat']:.2f}."
     )
+    passes = (
+        f"{result['admitted']} passes were admitted and {result['rolled_back']} rolled back; "
+        f"the store has {result['documents']:,} documents and {result['links']:,} links."
+    )
+    return "\n".join([*lines, means, passes])
+
+
+def _digest(place: str) -> Printed:
+    questions, corrections = QuestionLog(), Corrections()
+    with open(place) as opened:
+        found = learning_of(questions, corrections, opened.place.store(watch=replaying([questions, corrections])))
+    return msgspec.to_builtins(found), digest(shown(place), found).splitlines()
+
+
+@verb("corrections")
+@place("STORE", type=STORE)
+def corrections_command(place: str) -> Printed:
+    """List the corrections and aliases that people taught a STORE and that stand.
+
+    One whose superseded documents changed in the files since is marked: check whether it is still needed.
+
+    \b
+    Example:
+      kbgym store corrections runs/first
+    """
+    corrections = Corrections()
+    with open(place) as opened:
+        found = standing(corrections, opened.place.store(watch=replaying([corrections])))
+    lines = [
+        f"{one.lesson.iteration:>5} {one.lesson.kind:<10} [{one.lesson.document}] {one.text} ({one.lesson.by})"
+        + (f"; changed since: {', '.join(one.changed)}" if one.changed else "")
+        for one in found
+    ]
+    return {"corrections": msgspec.to_builtins(found)}, lines or [f"{shown(place)} holds no corrections."]
 
 
 _WORDS = {

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,9 @@ from kbgym import __version__
 from kbgym.cli.common import STORE, emit, output_options, progress, search_options, serving_options, serving_settings
 from kbgym.cli.settings import Command, options, place
 from kbgym.cli.spending import Spending, spending_options, training_plan
-from kbgym.errors import BadInput, Missing
+from kbgym.errors import BadInput, InUse, Missing
 from kbgym.gym.tools import Role
 from kbgym.sanitize import number_in
-from kbgym.search.base import SearchKind
 from kbgym.trace.url import is_url
 
 if TYPE_CHECKING:
@@ -35,20 +35,14 @@ TOKENS = "tokens.jsonl"
 @click.option("--mcp", "over_mcp", is_flag=True, help="MCP on standard input and output, for one client.")
 @click.option("--http", "address", metavar="HOST:PORT", help="HTTP and, at /mcp, streamable HTTP MCP.")
 @click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
-@click.option("--client", default="stdio", show_default=True, help="The client's name in the trace, with --mcp.")
-@click.option("--question", help="With --mcp and --role reader: the question this session is to answer.")
-@click.option(
-    "--tokens",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="[default: tokens.jsonl in STORE, or here for a database]",
-)
 @click.option("--new-token", metavar="NAME", help="Make a token for a client of this name and --role, and stop.")
-@click.option("--expires", metavar="DATE", default="", help="The last day the new token is good for.")
 @click.option("--revoke", "revoked", metavar="NAME", help="Take a client's token away, also of a running server.")
 @click.option("--no-auth", is_flag=True, help="No tokens: everybody on this machine has --role. Loopback only.")
 @click.option("--view", "with_view", is_flag=True, help="Also the viewer, at /view/; for a folder, with --no-auth.")
 @options("gate", default=0)
-@options("held_out", "strategy", "embedder")
+@options("client", default="stdio")
+@options("expires", default="")
+@options("question", "tokens", "cors", "held_out", "strategy", "embedder")
 @options("rate_limit", default=100.0)
 @options("max_sessions", default=64)
 @serving_options
@@ -60,26 +54,15 @@ def command(
     over_mcp: bool,
     address: str | None,
     role: Role,
-    client: str,
-    question: str | None,
-    tokens: Path | None,
     new_token: str | None,
-    expires: str,
     revoked: str | None,
     no_auth: bool,
     with_view: bool,
-    gate: int,
-    held_out: Path | None,
-    strategy: str | None,
-    rate_limit: float,
-    max_sessions: int,
-    embedder: str | None,
-    search: SearchKind | None,
     as_json: bool,
     quiet: bool,
-    **who: Any,
+    **given: Any,
 ) -> None:
-    """Serve a STORE to agents, and keep it learning from the golds they give.
+    """Serve a STORE to agents. The store learns from the expected answers and corrections they give.
 
     \b
     Examples:
@@ -87,54 +70,60 @@ def command(
       kbgym serve runs/first --new-token ada --role curator
       kbgym serve runs/first --http 127.0.0.1:8765 --gate 20
     """
-    spending = Spending(who)
-    if tokens is None and is_url(place):
-        tokens = Path(TOKENS)  # a database has no folder for them
-    file = tokens or Path(place) / TOKENS
-    if new_token is not None:
-        from kbgym.serving.tokens import new_token as make
-
-        made = make(file, new_token, role, expires)
-        text = f"{made}\nThat is the {role} token of {new_token}; it is not kept and cannot be shown again."
-        emit({"name": new_token, "role": role, "token": made, "tokens": str(file)}, as_json, quiet, text)
-        return
-    if revoked is not None:
-        from kbgym.serving.tokens import revoke
-
-        revoke(file, revoked)
-        emit({"revoked": revoked, "tokens": str(file)}, as_json, quiet, f"{revoked} has no token any more.")
+    spending, quiet = Spending(given), quiet or as_json
+    file = given.pop("tokens") or (Path(TOKENS) if is_url(place) else Path(place) / TOKENS)
+    expires, question = given.pop("expires"), given.pop("question")
+    if new_token is not None or revoked is not None:
+        _change_tokens(file, new_token, revoked, role, expires, as_json, quiet)
         return
     if over_mcp == (address is not None):
         raise BadInput("say how to serve: --mcp, or --http HOST:PORT.")
-    if address is not None:
-        host, port = _address(address)
-        _check_open(host, file, no_auth)
     if with_view and (address is None or not no_auth or is_url(place)):
         # A browser sends no token when somebody follows a link.
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     if question is not None and role != "reader":
         raise BadInput("a question is answered by a reader; use --role reader.")
-
-    given = {**who, "strategy": strategy, "embedder": embedder, "search": search}
+    client, cors = given.pop("client"), given.pop("cors") or ""
+    shares = {"requests": given.pop("rate_limit"), "sessions": given.pop("max_sessions")}
     with contextlib.ExitStack() as until_the_end:
-
-        def opened() -> Online:
-            from kbgym.serving.learning.setup import open_online
-
-            settings, trusted = serving_settings(place, given)
-            names = (settings.reader, settings.curator, settings.judge)
-            models = until_the_end.enter_context(spending.models(names, None))
-            spending.confirm_all(training_plan(settings, 1, gate), "for every question it is asked")
-            with progress("embedding", quiet or as_json or over_mcp) as tick:
-                how = (gate, held_out, tick)
-                return open_online(place, settings, embedder, *how, trusted=trusted, models=models)
-
-        if over_mcp:
+        opened = partial(_opened, place, given, spending, until_the_end, quiet or over_mcp)
+        if address is None:
             asyncio.run(_stdio(place, opened, given, role, client, question))
-        else:
-            _check_installed()
-            shares = {"requests": rate_limit, "sessions": max_sessions}
-            _http(opened(), host, port, None if no_auth else file, role, with_view, shares, as_json, quiet)
+            return
+        host, port = _address(address)
+        _check_open(host, file, no_auth)
+        _check_installed()
+        options = {"quota": shares, "cors": frozenset(cors.split(",")) - {""}, "view": with_view}
+        _http(opened(), host, port, None if no_auth else file, role, options, as_json, quiet)
+
+
+def _change_tokens(
+    file: Path, name: str | None, revoked: str | None, role: Role, expires: str, as_json: bool, quiet: bool
+) -> None:
+    from kbgym.serving.tokens import new_token, revoke
+
+    if name is not None:
+        made = new_token(file, name, role, expires)
+        text = f"{made}\nThat is the {role} token of {name}; it is not kept and cannot be shown again."
+        emit({"name": name, "role": role, "token": made, "tokens": str(file)}, as_json, quiet, text)
+    elif revoked is not None:
+        revoke(file, revoked)
+        emit({"revoked": revoked, "tokens": str(file)}, as_json, quiet, f"{revoked} has no token any more.")
+
+
+def _opened(
+    place: str, given: dict[str, Any], spending: Spending, until_the_end: contextlib.ExitStack, quiet: bool
+) -> Online:
+    """Open the store for questions and edits, after its costs were confirmed."""
+    from kbgym.serving.learning.setup import open_online
+
+    gate = given["gate"]
+    settings, trusted = serving_settings(place, {k: v for k, v in given.items() if k not in ("gate", "held_out")})
+    models = until_the_end.enter_context(spending.models((settings.reader, settings.curator, settings.judge), None))
+    spending.confirm_all(training_plan(settings, 1, gate), "for every question it is asked")
+    with progress("embedding", quiet) as tick:
+        how = (gate, given["held_out"], tick)
+        return open_online(place, settings, given["embedder"], *how, trusted=trusted, models=models)
 
 
 def _check_installed() -> None:
@@ -178,8 +167,9 @@ async def _stdio(
     """Nothing is loaded here that the first answers do not need: agents do not wait for a server's tools."""
     from kbgym.serving.stdio import serve_stdio
 
-    def looking() -> LiveStore:
-        settings, _ = serving_settings(place, given)
+    def reading() -> LiveStore:
+        chosen = {name: value for name, value in given.items() if name not in ("gate", "held_out")}
+        settings, _ = serving_settings(place, chosen)
         from kbgym.serving.learning.setup import open_live
 
         return open_live(place, settings=settings, embedder=given["embedder"], write=False)
@@ -187,10 +177,13 @@ async def _stdio(
     async def opening() -> Opened:
         online: Online | None = None
         if role == "reader" and question is None:
-            live = await asyncio.to_thread(looking)
+            live = await asyncio.to_thread(reading)
         else:
-            online = await asyncio.to_thread(opened)
-            live = online.live
+            try:
+                online = await asyncio.to_thread(opened)
+                live = online.live
+            except InUse:  # another session writes; this one reads, and its edits say so
+                live = await asyncio.to_thread(reading)
         from kbgym.serving.results import Results
         from kbgym.serving.sessions import ClientSession
         from kbgym.serving.tool_calls import Caller
@@ -209,8 +202,7 @@ def _http(
     port: int,
     tokens: Path | None,
     role: Role,
-    with_view: bool,
-    shares: dict[str, Any],
+    options: dict[str, Any],
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -223,9 +215,12 @@ def _http(
 
     known = Tokens(tokens) if tokens is not None else None
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
-    view = make_viewer(ViewedPlaces([Path(online.live.where)])) if with_view else None
+    view = make_viewer(ViewedPlaces([Path(online.live.where)])) if options["view"] else None
     local_client = Client("local", role)
-    app = make_app(online.live, online, known, __version__, local_client, hosts, view, quota=Quota(**shares))
+    quota = Quota(**options["quota"])
+    app = make_app(
+        online.live, online, known, __version__, local_client, hosts, view, quota=quota, cors=options["cors"]
+    )
     listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} tokens"
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."

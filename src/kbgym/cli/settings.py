@@ -114,6 +114,7 @@ KEYS: dict[str, SettingInfo] = {
     "question": SettingInfo("serving", "The question of this session, with --mcp --role reader."),
     "tokens": SettingInfo("serving", "The token file.  [tokens.jsonl in the store]", _INPUT),
     "expires": SettingInfo("serving", "Last day of a new token."),
+    "cors": SettingInfo("serving", "Origins, separated by commas, whose pages may use the HTTP API."),
     "rate_limit": SettingInfo(
         "serving", "Requests per second per token; 0 means unlimited.  [default: 100]", _AMOUNT, True
     ),

@@ -27,6 +27,7 @@ STORE_VERBS: dict[str, tuple[str, str]] = {
     "log": ("history:log_command", "List the iterations of a store."),
     "diff": ("history:diff_command", "Compare two stores, or two iterations of one."),
     "blame": ("history:blame_command", "Show which question and step wrote a document and its links."),
+    "corrections": ("learn:corrections_command", "List what people corrected or taught."),
     "rollback": ("history:rollback_command", "Return to an earlier iteration; the history is kept."),
     "replay": ("history:replay_command", "Rebuild a store from its trace and verify every recorded result."),
     "prune": ("prune:prune_command", "Delete documents that exams never opened or that did harm."),
@@ -39,7 +40,7 @@ class StoreVerbs(Verbs):
     verbs: ClassVar = STORE_VERBS
     sections: ClassVar = {
         "Contents": "search read stats export copy",
-        "History": "log diff blame",
+        "History": "log diff blame corrections",
         "Changes": "rollback replay prune",
     }
 

@@ -1,7 +1,7 @@
 """Configuration files of agents: where they keep their MCP servers, and a store as an entry there.
 
-TOML keeps its comments and layout (tomlkit). JSON is parsed and written again with its own indentation; a file with
-comments, and a YAML file that has other content, are left alone, and the error shows the entry to paste.
+TOML keeps its comments and layout (tomlkit). JSON is parsed and written again with its own indentation. A JSON file
+with comments and a YAML file are left alone, and the error shows the entry to paste.
 """
 
 from __future__ import annotations
@@ -18,45 +18,55 @@ import msgspec
 
 from kbgym.canonical import decode
 from kbgym.errors import BadInput, Missing
-from kbgym.gym.tools import Role
 
 Entry = dict[str, Any]
 
 
-def _plain(command: list[str]) -> Entry:
-    return {"command": command[0], "args": command[1:]}
+def _command(command: list[str], **more: Any) -> Entry:
+    return {**more, "command": command[0], "args": command[1:]}
 
 
 def _vscode(command: list[str]) -> Entry:
-    return {"type": "stdio", **_plain(command)}
+    return _command(command, type="stdio")
 
 
 def _zed(command: list[str]) -> Entry:
-    return {"source": "custom", **_plain(command), "env": {}}
+    return {**_command(command, source="custom"), "env": {}}
+
+
+def _opencode(command: list[str]) -> Entry:
+    return {"type": "local", "command": command, "enabled": True}
 
 
 def _goose(command: list[str]) -> Entry:
-    plain = {"cmd": command[0], "args": command[1:], "envs": {}, "env_keys": []}
-    return {
-        "enabled": True,
-        "type": "stdio",
-        "name": "kbgym",
-        "description": "A trained store",
-        **plain,
-        "timeout": 300,
-    }
+    made = {"enabled": True, "type": "stdio", "name": "kbgym", "description": "A trained store", "timeout": 300}
+    return {**made, "cmd": command[0], "args": command[1:], "envs": {}, "env_keys": []}
+
+
+def _url(url: str, headers: dict[str, str]) -> Entry:
+    return {"url": url, "headers": headers}
+
+
+def _http(url: str, headers: dict[str, str]) -> Entry:
+    return {"type": "http", **_url(url, headers)}
+
+
+def _no_url(url: str, headers: dict[str, str]) -> Entry:
+    raise BadInput("this agent's configuration takes no URL; add the server in its settings, or connect a folder.")
 
 
 class AgentFile(msgspec.Struct, frozen=True):
     """The configuration file of an agent.
 
-    `below` is the key that holds its MCP servers; `entry` makes an entry from the command that serves a store.
+    `below` is the key that holds its MCP servers. `entry` makes an entry from the command that serves a store, `remote`
+    one from a server's URL and headers.
     """
 
     title: str
     where: str
     below: str
-    entry: Callable[[list[str]], Entry] = _plain
+    entry: Callable[[list[str]], Entry] = _command
+    remote: Callable[[str, dict[str, str]], Entry] = _url
     where_mac: str = ""
 
     @property
@@ -131,20 +141,10 @@ def _without_table(text: str, document: Any, below: str, name: str) -> str:
 
 
 def _edit_yaml(text: str, below: str, name: str, entry: Entry | None) -> str:
-    ours = f"{below}:\n  {name}:\n" + "".join(
-        f"    {key}: {json.dumps(value)}\n" for key, value in (entry or {}).items()
-    )
-    if entry is not None and text in ("", ours):
-        return ours
-    if entry is None and (
-        not text
-        or (
-            text.startswith(f"{below}:\n  {name}:\n")
-            and not re.search(r"^ {0,2}\S", text.partition(f"  {name}:\n")[2], re.MULTILINE)
-        )
-    ):
-        return ""
-    raise _by_hand("YAML with other content is not edited", ours)
+    """Show the entry: YAML is not edited. An entry that is written in JSON is valid YAML."""
+    if entry is None and f"  {name}:" not in text:
+        return text
+    raise _by_hand("YAML is not edited", f"{below}:\n  {name}: {json.dumps(entry)}")
 
 
 def _by_hand(why: str, snippet: str) -> BadInput:
@@ -152,50 +152,41 @@ def _by_hand(why: str, snippet: str) -> BadInput:
 
 
 AGENTS: dict[str, AgentFile] = {
-    "claude-code": AgentFile("Claude Code", ".mcp.json", "mcpServers"),
+    "claude-code": AgentFile("Claude Code", ".mcp.json", "mcpServers", remote=_http),
     "claude-desktop": AgentFile(
         "Claude Desktop",
         "$XDG_CONFIG_HOME/Claude/claude_desktop_config.json",
         "mcpServers",
+        remote=_no_url,
         where_mac="~/Library/Application Support/Claude/claude_desktop_config.json",
     ),
     "cursor": AgentFile("Cursor", "~/.cursor/mcp.json", "mcpServers"),
-    "vscode": AgentFile("VS Code", ".vscode/mcp.json", "servers", _vscode),
-    "codex": AgentFile("Codex CLI", "$CODEX_HOME/config.toml", "mcp_servers"),
-    "gemini": AgentFile("Gemini CLI", "~/.gemini/settings.json", "mcpServers"),
+    "vscode": AgentFile("VS Code", ".vscode/mcp.json", "servers", _vscode, _http),
+    "codex": AgentFile(
+        "Codex CLI",
+        "$CODEX_HOME/config.toml",
+        "mcp_servers",
+        remote=lambda url, headers: {"url": url, "http_headers": headers},
+    ),
+    "gemini": AgentFile(
+        "Gemini CLI",
+        "~/.gemini/settings.json",
+        "mcpServers",
+        remote=lambda url, headers: {"httpUrl": url, "headers": headers},
+    ),
+    "opencode": AgentFile(
+        "opencode",
+        "$XDG_CONFIG_HOME/opencode/opencode.json",
+        "mcp",
+        _opencode,
+        lambda url, headers: {"type": "remote", **_url(url, headers), "enabled": True},
+    ),
     "zed": AgentFile("Zed", "$XDG_CONFIG_HOME/zed/settings.json", "context_servers", _zed),
-    "goose": AgentFile("goose", "$XDG_CONFIG_HOME/goose/config.yaml", "extensions", _goose),
+    "goose": AgentFile(
+        "goose",
+        "$XDG_CONFIG_HOME/goose/config.yaml",
+        "extensions",
+        _goose,
+        lambda url, headers: {"type": "streamable_http", "name": "kbgym", "uri": url, "headers": headers},
+    ),
 }
-
-
-def rules_with(text: str, name: str, role: Role | None) -> str:
-    """Return the text with the rules for a store between two marks; without a role, with the rules removed."""
-    line_end = "\r\n" if "\r\n" in text else "\n"
-    first, last = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    marks = text.count(first), text.count(last)
-    block = line_end.join([first, *_rules(name, role), last]) if role is not None else ""
-    if marks == (0, 0):
-        if not block:
-            return text
-        gap = "" if not text else line_end if text.endswith("\n") else 2 * line_end
-        return f"{text}{gap}{block}{line_end}"
-    begin, end = text.find(first), text.find(last) + len(last)
-    if marks != (1, 1) or end < begin:
-        raise BadInput(f"the marks of {name} in it are not one pair; put that right by hand.")
-    if block:
-        return text[:begin] + block + text[end:]
-    before, after = text[:begin], text[end:].removeprefix(line_end)
-    return before + after if after else before.removesuffix(line_end)
-
-
-def _rules(name: str, role: Role) -> list[str]:
-    rules = [
-        f"- When a question may be answered from the store behind the MCP server `{name}`, search there first,",
-        "  and read what you find; say so when the store does not hold it.",
-    ]
-    if role == "curator":
-        rules += [
-            "- When somebody corrects an answer, call `teach` with the question and what is right. Teach nothing",
-            "  that a person did not say. Tell which `undo` takes it back.",
-        ]
-    return rules

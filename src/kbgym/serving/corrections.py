@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Delete, Unlink
@@ -20,6 +21,7 @@ from kbgym.gym.policy import Backward
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Refusal, new_id, plain_line
 from kbgym.serving.learning.teacher import Teacher
+from kbgym.serving.results import Id, Line, Note
 from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store
 from kbgym.trace.corrections import TAUGHT, Taught
@@ -33,23 +35,23 @@ T = TypeVar("T")
 class Correction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A question and its accepted answers, the wrong answer given before, and the source of the correction."""
 
-    question: str
-    answers: list[str]
-    answer: str = ""
-    note: str = ""
+    question: Line
+    answers: Annotated[list[Line], Meta(min_length=1, max_length=20)]
+    answer: Note = ""
+    note: Note = ""
 
 
 class Forgetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Documents that are no longer true, and the reason."""
 
-    documents: list[str]
-    note: str = ""
+    documents: Annotated[list[Id], Meta(min_length=1, max_length=20)]
+    note: Note = ""
 
 
 class Undoing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The iteration to undo, alone or with everything since; `confirm` allows other people's work."""
 
-    iteration: int
+    iteration: Annotated[int, Meta(ge=1)]
     everything_since: bool = False
     confirm: bool = False
 
@@ -66,10 +68,8 @@ async def teach(online: Online, session: ClientSession, arguments: dict[str, Any
     """Teach the store a correction by a person and wait for what it changed, up to a time limit."""
     given = converted(arguments, Correction)
     question, answers = plain_line(given.question, "question"), [plain_line(one, "an answer") for one in given.answers]
-    if not 0 < len(answers) <= 20:
-        raise Refusal("invalid", "answers holds 1 to 20 answers.")
-    note = plain_line(given.note, "note") if given.note else ""
-    if given.answer:
+    note = plain_line(given.note, "note") if given.note.strip() else ""
+    if given.answer.strip():
         asked = await online.report(question, session.client, tuple(session.looked), plain_line(given.answer, "answer"))
     else:
         asked = await online.ask(question, session.client)
@@ -84,13 +84,13 @@ async def teach(online: Online, session: ClientSession, arguments: dict[str, Any
 async def forget(online: Online, session: ClientSession, arguments: dict[str, Any]) -> Outcome:
     """Withdraw documents that are no longer true. They stay, and a correction supersedes them."""
     given = converted(arguments, Forgetting)
-    note = plain_line(given.note, "note") if given.note else ""
+    note = plain_line(given.note, "note") if given.note.strip() else ""
     async with online.live.read():
         store = online.live.store
         unknown = [id for id in given.documents if id not in store]
         texts = [(id, store[id].text) for id in given.documents if id in store]
-    if unknown or not 0 < len(texts) <= 20:
-        raise Refusal("invalid", f"there is no document {unknown[0][:80]!r}." if unknown else "name 1 to 20 documents.")
+    if unknown:
+        raise Refusal("missing", f"there is no document {unknown[0][:80]!r}.")
     id = new_id()
     lesson = await _announce(online, id, session.client, note)
     task = Backward("", (), (), 0.0, "wrong")
@@ -107,8 +107,8 @@ async def undo(online: Online, session: ClientSession, arguments: dict[str, Any]
     async with live.read():
         store, lessons = live.store, list(online.corrections.lessons.values())
     first, last = given.iteration, live.iteration
-    if not 0 < first <= last:
-        raise Refusal("invalid", f"there is no iteration {first}: the store is at {last}.")
+    if first > last:
+        raise Refusal("missing", f"there is no iteration {first}: the store is at {last}.")
     lesson = next((one for one in lessons if one.iteration == first), None)
     if given.everything_since or lesson is None:
         if not (given.everything_since and given.confirm):

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -39,6 +40,7 @@ from kbgym.serving.openapi import (
     LinkBody,
     LinksBody,
     Operation,
+    ReadBody,
     TextBody,
     document,
     page,
@@ -68,9 +70,9 @@ class Api:
 
     def operations(self) -> list[Operation]:
         """Return the operations of the API, as served and as documented."""
-        question, gold = "/v1/questions/{id}", "Give the expected answers to learn from, or only right or wrong."
+        question, gold = "/v1/questions/{id}", "Give the expected answers to learn from."
         learnt = "Return what traffic and people taught the store."
-        bodies = {"read": IdBody, "add": TextBody, "edit": EditBody, "delete": IdBody, "link": LinkBody}
+        bodies = {"read": ReadBody, "add": TextBody, "edit": EditBody, "delete": IdBody, "link": LinkBody}
         bodies |= {"link_many": LinksBody, "unlink": LinkBody}
         return [
             Operation("POST", "/v1/search", "search", "Search documents.", self.search, ActionReply, SearchQuery),
@@ -79,7 +81,7 @@ class Api:
             Operation("POST", "/v1/questions", "ask", "Ask, open or report a question.", self.ask, Asked, AskBody),
             Operation("GET", question, "question", "Return a question and its outcome.", self.question, Asked),
             Operation("POST", f"{question}/answer", "answer", "Answer an open question.", self.answer, Asked, TextBody),
-            Operation("POST", f"{question}/gold", "gold", gold, self.gold, Asked, GoldBody),
+            Operation("POST", f"{question}/gold", "gold", gold, self.gold, Asked, GoldBody, "curator"),
             *self._teaching(),
             Operation("GET", "/v1/learning", "learning", learnt, self.learning, Learning, role="curator"),
             Operation("GET", "/v1/stats", "stats", "Return counts and rolling measures.", self.stats, dict),
@@ -172,12 +174,12 @@ class Api:
         client, asking = _client(request), converted(await _object(request), AskBody)
         question = plain_line(asking.question, "question")
         if asking.answer is not None:
-            calls = [dict(call) for call in asking.actions]
-            actions = [_parsed(str(call.pop("tool", None)), call, "reader") for call in calls]
+            calls = [msgspec.to_builtins(call) for call in asking.actions]
+            actions = [_parsed(call.pop("tool"), call, "reader") for call in calls]
             answer = plain_line(asking.answer, "answer")
             return _reply(await self.online.report(question, client.name, actions, answer), client)
         if asking.actions:
-            raise Refusal("invalid", "actions without an answer; open the question with reader caller instead.")
+            raise Refusal("conflict", "actions without an answer; open the question with reader caller instead.")
         if asking.reader == "caller":
             opened = await self.online.open(question, client.name)
             return _reply(Asked(opened.id, opened.question, client.name, state="open"), client)
@@ -196,13 +198,7 @@ class Api:
     async def gold(self, request: Request) -> Response:
         client, gold = _client(request), converted(await _object(request), GoldBody)
         id = request.path_params["id"]
-        if (gold.answers is None) == (gold.right is None):
-            raise Refusal("invalid", "give either answers or right.")
-        if gold.right is not None:
-            return _reply(await self.online.verdict(id, gold.right, client.name, client.role == "curator"), client)
-        if client.role != "curator":
-            raise Refusal("forbidden", "the store learns from expected answers: giving them needs a curator's token.")
-        answers = tuple(plain_line(answer, "answers") for answer in gold.answers or ())
+        answers = tuple(plain_line(answer, "answers") for answer in gold.answers)
         return _reply(await self.online.gold(id, answers), client)
 
     # -- state --------------------------------------------------------------------------------------------------------
@@ -268,6 +264,7 @@ def make_app(
     view: ASGIApp | None = None,
     body_seconds: float = BODY_SECONDS,
     quota: Quota | None = None,
+    cors: frozenset[str] = frozenset(),
 ) -> ASGIApp:
     """Return the application, which learns in the background while it runs.
 
@@ -275,6 +272,7 @@ def make_app(
         tokens: the tokens that are accepted; without them, every request comes from `local_client`.
         hosts: the accepted Host headers; None accepts any.
         view: an application to mount at /view/.
+        cors: origins whose pages may use the API from a browser.
     """
     api = Api(live, online, version, tokens is not None, quota or Quota())
 
@@ -296,7 +294,11 @@ def make_app(
         routes += [Route("/view", lambda request: RedirectResponse("view/"), methods=["GET"]), Mount("/view", view)]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: error_reply})
     app.router.redirect_slashes = False
-    return Measured(Guard(app, tokens, local_client, hosts, body_seconds, api.rate_limit), api.metrics, routes)
+    guarded: ASGIApp = Guard(app, tokens, local_client, hosts, body_seconds, api.rate_limit, cors)
+    if cors:
+        headers, methods = ["Authorization", "Content-Type", "Kbgym-Question", "Kbgym-Session"], ["GET", "POST"]
+        guarded = CORSMiddleware(guarded, allow_origins=list(cors), allow_methods=methods, allow_headers=headers)
+    return Measured(guarded, api.metrics, routes)
 
 
 # -- requests and replies ---------------------------------------------------------------------------------------------
@@ -331,10 +333,28 @@ async def _object(request: Request) -> dict[str, Any]:
         raise HTTPException(400, "the body is not JSON.") from None
     if not isinstance(body, dict):
         raise Refusal("invalid", "the body is not a JSON object.")
-    return body
+    found: dict[str, Any] = _integers(body)
+    return found
+
+
+def _integers(value: Any) -> Any:
+    """Return a JSON value with 5.0 as 5, which JSON Schema takes for an integer."""
+    match value:
+        case dict():
+            return {key: _integers(one) for key, one in value.items()}
+        case list():
+            return [_integers(one) for one in value]
+        case float() if value.is_integer():
+            return int(value)
+    return value
 
 
 def _parsed(name: str, arguments: dict[str, Any], role: Role) -> Action:
+    listed = arguments.get("targets")
+    ids = [arguments.get("id"), arguments.get("source"), arguments.get("target")]
+    ids += listed if isinstance(listed, list) else []
+    if any(isinstance(id, str) and not id.isprintable() for id in ids):
+        raise Refusal("missing", "there is no such document.")
     action = parse(name, arguments, role)
     if isinstance(action, Invalid):
         raise Refusal("invalid", action.reason)

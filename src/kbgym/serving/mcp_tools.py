@@ -1,4 +1,4 @@
-"""The tools, prompts and resources of a served store over MCP, by role.
+"""The tools and prompts of a served store over MCP, by role.
 
 Listing them needs no store, so that a client is answered while the store is still being opened.
 """
@@ -92,7 +92,6 @@ _PROMPTS = {
     "curate": "How to keep this store in order.",
     "teach": "What to do when a person corrects an answer.",
 }
-STATISTICS, AGENDA, DOCUMENT = "kbgym://statistics", "kbgym://agenda", "kbgym://document/"
 _TEACH = """\
 # When a person corrects an answer
 
@@ -112,17 +111,6 @@ def tools_offered(role: Role, answering: bool) -> tuple[Tool, ...]:
     tools = tuple(SEARCH if tool.name == "search" else tool for tool in tools_of(role))
     kept = tuple(tool for tool in tools if tool.name not in ("answer", "done"))
     return (*kept, HOW_SURE, *(LESSONS if role == "curator" else ()))
-
-
-def resources_offered(role: Role, answering: bool) -> dict[str, str]:
-    """Return the URIs of a role's resources, with descriptions; one with braces is a template."""
-    if answering:
-        return {}
-    resources = {
-        STATISTICS: "Counts of documents and links.",
-        DOCUMENT + "{id}": "A document and its links.",
-    }
-    return resources | ({AGENDA: "Indexes worth making, completing or checking."} if role == "curator" else {})
 
 
 class StoreToolbox:
@@ -152,12 +140,3 @@ class StoreToolbox:
         from kbgym.agents.llm.prompting import skill_of
 
         return _TEACH if name == "teach" else skill_of("reader" if name == "answer" else "curator").text
-
-    def resources(self) -> dict[str, str]:
-        return resources_offered(self._role, self._answering)
-
-    async def resource(self, uri: str) -> str | None:
-        opened = await self._opened()
-        from kbgym.serving.tool_calls import read_resource
-
-        return await read_resource(*opened, uri)

@@ -104,9 +104,10 @@ class Guard:
         hosts: frozenset[str] | None,
         body_seconds: float = BODY_SECONDS,
         rate_limit: RateLimit | None = None,
+        origins: frozenset[str] = frozenset(),
     ) -> None:
         self.app, self.tokens, self.local_client, self.hosts = app, tokens, local_client, hosts
-        self.body_seconds, self.rate_limit = body_seconds, rate_limit
+        self.body_seconds, self.rate_limit, self.origins = body_seconds, rate_limit, origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -134,7 +135,7 @@ class Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if self.hosts is not None and _hostname(host) not in self.hosts:
             return refuse(403, "this Host is not served here; use the address the server was started with.")
-        if origin is not None and origin.partition("://")[2] != host:
+        if origin is not None and origin not in self.origins and origin.partition("://")[2] != host:
             return refuse(403, "requests from pages of other sites are refused.")
         return None
 

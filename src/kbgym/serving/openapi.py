@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kbgym.gym.actions import Result
-from kbgym.gym.tools import MOST_TARGETS, Role
-from kbgym.serving.results import DocumentResult, Id, Line
+from kbgym.gym.tools import MOST_PAGE, MOST_TARGETS, Role
+from kbgym.serving.results import DocumentResult, Id, Line, Note
 
 
 class TextBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,6 +27,14 @@ class IdBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The id of a document."""
 
     id: Id
+
+
+class ReadBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A document to read: which page of its links, and only the links about some words."""
+
+    id: Id
+    page: Annotated[int, Meta(ge=1, le=MOST_PAGE)] = 1
+    about: Note = ""
 
 
 class EditBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,6 +77,19 @@ class Failure(msgspec.Struct, frozen=True):
     error: str
 
 
+class ReportedSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="tool", tag="search"):
+    """A search that the client's agent made."""
+
+    query: Line
+    page: Annotated[int, Meta(ge=1, le=MOST_PAGE)] = 1
+
+
+class ReportedRead(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="tool", tag="read"):
+    """A document that the client's agent read."""
+
+    id: Id
+
+
 class AskBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A question.
 
@@ -80,14 +101,13 @@ class AskBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     question: Line
     reader: Literal["serving", "caller"] = "serving"
     answer: Line | None = None
-    actions: Annotated[list[dict[str, Any]], Meta(max_length=100)] = []
+    actions: Annotated[list[ReportedSearch | ReportedRead], Meta(max_length=100)] = []
 
 
 class GoldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The expected `answers`, or only whether the answer was `right`."""
+    """The expected answers."""
 
-    answers: Annotated[list[Line], Meta(min_length=1, max_length=100)] | None = None
-    right: bool | None = None
+    answers: Annotated[list[Line], Meta(min_length=1, max_length=100)]
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -127,7 +147,6 @@ def document(version: str, auth: bool, operations: Sequence[Operation]) -> dict[
     references, schemas = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     reference: dict[Any, Any] = dict(zip(kinds, references, strict=True))
     reference |= {str: {"type": "string"}, dict: {"type": "object"}}
-    schemas["GoldBody"] |= {"minProperties": 1, "maxProperties": 1}
     either = {"anyOf": [reference[ActionReply], reference[Failure]]}
     responses = {
         f"Error{status}": _content(meaning, either if status == "409" else reference[Failure])

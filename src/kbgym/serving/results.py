@@ -30,11 +30,13 @@ _AT_ONCE = 200  # hits of a ranking read at once
 
 # Documented, not enforced: the tools' own check accepts more, such as line ends and the joiners of some scripts.
 _HIDDEN = (
-    r"\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _PLAIN = {"pattern": rf"^[^{_HIDDEN}]*[^\s{_HIDDEN}][^{_HIDDEN}]*$"}
 Line = Annotated[str, Meta(min_length=1, max_length=MOST_TEXT, extra_json_schema=_PLAIN)]
+Note = Annotated[str, Meta(max_length=MOST_TEXT, extra_json_schema={"pattern": rf"^[^{_HIDDEN}]*$"})]
 Id = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema=_PLAIN)]
 
 

@@ -1,8 +1,7 @@
 """Tokens: who may connect, and as what. A file keeps names, roles and hashes; the token itself is shown once.
 
-JSON lines ({"name": ..., "role": ..., "sha256": ...}) or TOML ([[token]] tables with the same keys). A `token` in place
-of the hash is taken as it is, for files written by hand; `expires` is the last day it is good for, or the moment it
-ends. A file that changes is read again at the next request; one that cannot be read lets nobody in. It knows no HTTP.
+The file has JSON lines: {"name": ..., "role": ..., "sha256": ...}, and `expires`, the last day or moment a token is
+valid. A file that changes is read again at the next request; one that cannot be read lets no client in.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import hmac
 import logging
 import os
 import secrets
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -39,13 +37,8 @@ class Client(msgspec.Struct, frozen=True):
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     role: Role
-    sha256: str = ""
-    token: str = ""
+    sha256: str
     expires: str = ""
-
-
-class _Tables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    token: list[_Entry]
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -105,23 +98,17 @@ def _read(path: Path) -> tuple[_Known, ...]:
     """The tokens of a file; a message about a bad one never repeats what stands in it."""
     data = read_file(path)
     entries: list[_Entry] = []
-    if path.suffix == ".toml":
+    for number, line in enumerate(data.splitlines(), 1):
         try:
-            entries = msgspec.convert(tomllib.loads(data.decode()), _Tables).token
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError):
-            raise BadInput(f"{path} is no tokens file: [[token]] tables with name, role and sha256.") from None
-    else:
-        for number, line in enumerate(data.splitlines(), 1):
-            try:
-                entries.append(decode(line, _Entry))
-            except msgspec.DecodeError:
-                raise BadInput(f"{path}, line {number}: no token; name, role and sha256 are wanted.") from None
+            entries.append(decode(line, _Entry))
+        except msgspec.DecodeError:
+            raise BadInput(f"{path}, line {number}: no token; name, role and sha256 are wanted.") from None
     names: set[str] = set()
     checked: list[_Known] = []
     for entry in entries:
-        known = entry.sha256.lower() if entry.sha256 else _hash(entry.token) if entry.token else ""
+        known = entry.sha256.lower()
         if len(known) != 64 or set(known) - set("0123456789abcdef"):
-            raise BadInput(f"{path}: the token of {entry.name!r} has neither a sha256 nor a token.")
+            raise BadInput(f"{path}: the token of {entry.name!r} has no sha256.")
         if entry.name in names:
             raise BadInput(f"{path}: the name {entry.name!r} stands twice; one token a client.")
         _check_name(entry.name)
@@ -147,8 +134,6 @@ def new_token(path: Path, name: str, role: Role, expires: str = "") -> str:
     """Create a token, add its hash to the file and return the token, which is not stored anywhere."""
     _check_name(name)
     _until(expires, "--expires")
-    if path.suffix == ".toml":
-        raise BadInput(f"{path} is TOML, which is not written here; name a file of JSON lines.")
     token = PREFIX + secrets.token_urlsafe(32)
     entry = {"name": name, "role": role, "sha256": _hash(token)}
     line = encode({**entry, "expires": expires} if expires else entry) + b"\n"
@@ -163,8 +148,6 @@ def new_token(path: Path, name: str, role: Role, expires: str = "") -> str:
 
 def revoke(path: Path, name: str) -> None:
     """Remove a client's token from the file. A running server notices at the next request."""
-    if path.suffix == ".toml":
-        raise BadInput(f"{path} is TOML, which is not written here; remove the table of {name!r} yourself.")
     with _locked(path):
         known = [entry.client.name for entry in _read(path)]
         if name not in known:

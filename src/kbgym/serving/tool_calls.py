@@ -1,4 +1,4 @@
-"""Calls of a served store's MCP tools, and its MCP resources, over any transport."""
+"""Calls of a served store's MCP tools, over any transport."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kbgym.canonical import encode
 from kbgym.errors import Failed
 from kbgym.gym.actions import Answer, Error, Invalid, Read, Search, shown_by
-from kbgym.gym.tools import Role, Tool, parse
+from kbgym.gym.tools import ROLES, Role, Tool, parse
 from kbgym.mcp import ToolResult
 from kbgym.sanitize import safe_text
 from kbgym.serving.corrections import converted, forget, teach, undo
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Asked, Refusal
-from kbgym.serving.mcp_tools import AGENDA, DOCUMENT, STATISTICS, resources_offered, tools_offered
+from kbgym.serving.mcp_tools import tools_offered
 from kbgym.serving.results import Results, SearchQuery
 from kbgym.serving.sessions import ClientSession, act
-from kbgym.store import ledger
 from kbgym.trace.backend import open_backend
 from kbgym.trace.history import Author, Blame, blame
 from kbgym.trace.live import LiveStore
@@ -57,6 +55,11 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 _LESSONS = {"teach": teach, "forget": forget, "undo": undo}
+_EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"])
+_READS = (
+    "another session is writing this store, so this one only reads; nothing was changed. Make the change there, or "
+    "serve the store to both with `kbgym serve --http` and `kbgym connect --url`."
+)
 
 
 async def call_tool(
@@ -69,6 +72,8 @@ async def call_tool(
     try:
         if name == "how_sure":
             return ToolResult(await how_sure(results.live, caller.session, caller.role, arguments))
+        if not results.live.writes and (name in _LESSONS or name in _EDITING):
+            return _error(_READS)
         if online is not None and name in _LESSONS:
             outcome = await _LESSONS[name](online, caller.session, arguments)
             return ToolResult(outcome.message, structured=msgspec.to_builtins(outcome))
@@ -178,20 +183,3 @@ def _by(author: Author) -> str:
     by = f" by {author.agent}" if author.agent else ""
     asked = f' after "{author.text}"' if author.text else ""
     return f"in iteration {author.iteration}{by}{asked}"
-
-
-async def read_resource(results: Results, online: Online | None, caller: Caller, uri: str) -> str | None:
-    """Return a resource as JSON, or None if the caller has no such resource."""
-    live = results.live
-    offered = resources_offered(caller.role, caller.question is not None)
-    async with live.read():
-        if uri == STATISTICS and uri in offered:
-            return encode({**msgspec.to_builtins(ledger(live.store)), "version": live.iteration}).decode()
-        if uri == AGENDA and uri in offered and online is not None:
-            return encode(online.agenda.items(live.store)).decode()
-        id = uri.removeprefix(DOCUMENT)
-        if offered and id != uri and id in live.store:
-            record = live.store[id]
-            linked = [{"id": target, "text": live.store[target].text} for target in record.links]
-            return encode({"id": id, "text": record.text, "flag": record.flag, "links": linked}).decode()
-    return None

@@ -26,7 +26,7 @@ from pathlib import Path
 import msgspec
 
 from kbgym.canonical import Decoder, decode, encode, open_file, read_file, refuse_links, sync
-from kbgym.errors import BadInput, Damaged, Failed, Incomplete
+from kbgym.errors import BadInput, Damaged, Failed, Incomplete, InUse
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
 
 _ROOM = 160  # less than a sector, which is written whole or not at all
@@ -238,7 +238,7 @@ class TraceWriter:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise BadInput(f"{self._path} is being written by another process.") from None
+            raise InUse(f"{self._path} is being written by another process.") from None
         # A process that held the lock since may have committed; its work must not be cut off.
         changed = os.fstat(self._file).st_size != reading.size if reading else has_begun(self._path)
         if changed:

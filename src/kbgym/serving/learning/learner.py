@@ -2,7 +2,7 @@
 
 The forward pass is committed when the question is answered, the grade when the gold comes, the backward pass when it
 has landed: each is durable by itself, so a crash loses nothing that was answered, and goes on with what was not learnt.
-A gold is what a client gives as one; being told "right" never makes the store's own answer a gold.
+Expected answers come from clients; the store's own answer never becomes one.
 """
 
 from __future__ import annotations
@@ -150,20 +150,6 @@ class Online:
         if self.gate is not None:
             self.gate.answered(QAPair(id, asked.question, golds, abstain(golds)))
         self.worker.wake()
-        return self.questions.asked[id]
-
-    async def verdict(self, id: str, right: bool, client: str, curator: bool = False) -> Asked:
-        """Only right or wrong, from whoever asked or a curator: it is counted, and nothing is learnt from it."""
-        live = self.live
-        async with live.write():
-            self.find(id, None if curator else client)
-            asked = self.find(id)
-            if asked.golds or asked.right is not None:
-                raise Refusal("conflict", f"question {id} has been judged already.")
-            data = {"question": id, "right": right, "by": client}
-            live.record(Noted(live.iteration + 1, "feedback", data))
-            durable = live.commit()
-        await asyncio.shield(durable)
         return self.questions.asked[id]
 
     # -- learning -----------------------------------------------------------------------------------------------------

@@ -171,7 +171,6 @@ class Asked(msgspec.Struct, frozen=True):
     golds: tuple[str, ...] = ()
     f1: float | None = None
     em: float | None = None
-    right: bool | None = None
     note: str = ""
     client: str = ""
 
@@ -208,14 +207,10 @@ class QuestionLog:
                 self._change(self._now, outcome=outcome)
                 self._now = None
             case Graded(iteration, question, golds, f1, em) if question in self.asked:
-                self._change(question, golds=golds, f1=f1, em=em, state="graded", right=em == 1.0)
+                self._change(question, golds=golds, f1=f1, em=em, state="graded")
                 self.to_learn[question] = None
                 on_page = _on_first_page(self.turns.get(question, ()), golds)
                 self._measure(Measure(question, iteration, self.asked[question].actions, em, f1, on_page))
-            case Noted(iteration, "feedback", {"question": str(question), "right": bool(right)}):
-                if question in self.asked:
-                    self._change(question, right=right)
-                    self._measure(Measure(question, iteration, self.asked[question].actions, float(right)))
             case Began(_, "backward", _, question) if question in self.asked:
                 self._finish(question, "learnt")
             case Noted(_, "gate", {"verdict": "quarantined", "question": str(question), "reason": str(reason)}):
