@@ -47,7 +47,7 @@ def generate(people: int = 500, seed: int = 0, sizes: Sizes | None = None, hard:
 def world_of_people(persons: Sequence[Person], seed: int, sizes: Sizes) -> World:
     """Write the documents of a population and draw questions about it.
 
-    A gender is stated only by "is the mother of" and "is the father of", so nobody else has one.
+    A gender is stated only by "is the mother of" and "is the father of", so other people have none.
     """
     documents = write(persons, seed)
     persons = [one if one.children else msgspec.structs.replace(one, gender="") for one in persons]
