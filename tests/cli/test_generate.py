@@ -146,7 +146,9 @@ def test_benchmark_3_is_a_world_of_its_own(capfdbinary, tmp_path):
     assert json.loads((tmp_path / "w" / "world.json").read_text())["kind"] == "people-v3"
     code, out, _ = kbgym(capfdbinary, "generate", "--benchmark", "3", "--pool", "join-job-city")
     assert code == 0 and json.loads(out.splitlines()[0])["class"] == "join"
-    assert kbgym(capfdbinary, "generate", "--benchmark", "3", "--hard", "--out", str(tmp_path / "h"))[0] == 2
+    assert (
+        kbgym(capfdbinary, "generate", "--benchmark", "3", "--set", "hard=true", "--out", str(tmp_path / "h"))[0] == 2
+    )
 
 
 def test_dials_are_settings_of_benchmark_3(capfdbinary, tmp_path):
