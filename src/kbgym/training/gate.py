@@ -56,7 +56,7 @@ class Measured(msgspec.Struct, frozen=True):
     actions: int = 0
 
     def is_better_than(self, other: Measured, by_actions: bool) -> bool:
-        sooner = by_actions and self.f1 == other.f1 and self.actions < other.actions
+        sooner = by_actions and self.f1 == other.f1 == 1.0 and self.actions < other.actions
         return self.evidence > other.evidence or self.learnt > other.learnt or self.f1 > other.f1 or sooner
 
 
@@ -101,7 +101,8 @@ class Gate:
     ) -> GateDecision:
         """Ask the panel on the store without and with the edits, which changed or made the documents `touched`.
 
-        Fewer actions are a gain only if nothing was taken away: a store that lost facts is read faster.
+        Fewer actions to a right answer are a gain only if nothing was taken away: a store that lost facts is read
+        faster.
 
         Args:
             own: id of the question that the pass was played for.
@@ -129,7 +130,7 @@ class Gate:
         elif not (
             shares[1] > shares[0]
             or scores[1] > scores[0]
-            or (added and sum(one.actions for one in now) < sum(one.actions for one in was))
+            or (added and sum(later.actions - first.actions for _, first, later in pairs if later.f1 == 1.0) < 0)
             or any(q.id == own and later.is_better_than(first, added) for q, first, later in pairs)
         ):
             reason = "the edits help neither the panel nor their own question"
