@@ -27,6 +27,7 @@ from kbgym.trace.live import LiveStore
 from kbgym.training.asking import QAPair, ask, qa_pairs
 from kbgym.training.lessons import Lesson
 from kbgym.training.loop import Curate
+from kbgym.training.reasons import Words
 from kbgym.training.session import Session
 from kbgym.training.staged import StagedEdits, apply_edits, reject_edits, stage
 
@@ -79,6 +80,7 @@ class Gate:
         self.n = n
         self._held_out = tuple(held_out)
         self._recent: dict[str, QAPair] = {}
+        self._words = Words()
         self._reader, self._seed = reader, seed
         self._budget, self._memory = budget, memory
 
@@ -101,13 +103,16 @@ class Gate:
     ) -> GateDecision:
         """Ask the panel on the store without and with the edits, which changed or made the documents `touched`.
 
-        Fewer actions to a right answer are a gain only if nothing was taken away: a store that lost facts is read
-        faster.
+        Fewer actions to a right answer are a gain only if nothing was taken away and the words of each new document
+        give a reason for its links: a store that lost facts, or has a partial index, is read faster.
 
         Args:
             own: id of the question that the pass was played for.
         """
         added = not any(_lost(id, before.store, after.store) for id in touched)
+        if added and self._reader is not None:
+            self._words.follow(before.store)
+            added = not any(self._words.unreasoned(before.store, after.store, touched))
         panel, was, now = self.panel(number), [], []
         for question in panel:
             first, later = [await self._look(question, environment) for environment in (before, after)]
