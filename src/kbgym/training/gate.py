@@ -112,7 +112,7 @@ class Gate:
         added = not any(_lost(id, before.store, after.store) for id in touched)
         if added and self._reader is not None:
             self._words.follow(before.store)
-            added = not any(self._words.unreasoned(before.store, after.store, touched))
+            added = not any(self._words.unreasoned(before.store, after.store, set(touched)))
         panel, was, now = self.panel(number), [], []
         for question in panel:
             first, later = [await self._look(question, environment) for environment in (before, after)]
