@@ -1,19 +1,10 @@
 """Writes docs/results.md, docs/paper.md and README.md's table from the folders of experiments; no number is typed.
 
-<<<<<<< HEAD
-    kbgym experiment run paper --seeds 0-9 --set readers=all --set workers=2 --out exp/paper
-    kbgym experiment run paper --seeds 0-9 --set readers=all --set workers=2 --set hard=true --out exp/hard
-    kbgym import phantomwiki --from pw-output --out worlds/phantomwiki
-    kbgym experiment run paper --world worlds/phantomwiki --strategy paper --arms hipporag --seeds 0-2 --out exp/wiki
-    kbgym report exp/paper; kbgym report exp/hard; kbgym report exp/wiki
-    python scripts/result_pages.py exp/paper exp/hard --wiki exp/wiki --took "24 and 21 minutes on two cores"
-=======
     kbgym experiment run paper --seeds 20-29 --set readers=all --set workers=2 --out exp/paper
     kbgym experiment run paper --seeds 20-29 --set readers=all --set workers=2 --set hard=true --out exp/hard
     kbgym experiment run paper-original --world paper-universe.json --out exp/original
     kbgym report exp/paper; kbgym report exp/hard
     python scripts/result_pages.py exp/paper exp/hard --original exp/original --took "24 and 21 minutes on two cores"
->>>>>>> main
     python scripts/result_pages.py --check
 
 Every number is a cell of a report. The cells used are kept in docs/results.json; --check writes both pages from that
