@@ -2,7 +2,7 @@
 
 Worlds, questions and splits are those of the reader's environment: training has even seeds, evaluation odd ones.
 The reference reader reads a question on the flat store, the model edits a copy of it, and the reward is what readers of
-fresh questions gain by that (`protocol/curator_gain.py`).
+fresh questions gain by that (`integrations/curator_gain.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from kbgym.agents.llm.prompting import skill_of
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.api.factory import embedder_named
 from kbgym.baselines.arm import flat_store
+from kbgym.integrations.curator_gain import Curation, CuratorLesson, Gain
+from kbgym.integrations.tool_calls import PassByCalls, told
 from kbgym.integrations.verifiers_reader import (
     ReaderData,
     ReaderHarness,
@@ -30,9 +32,7 @@ from kbgym.integrations.verifiers_reader import (
 from kbgym.search.factory import live_engine_for
 from kbgym.search.live import LiveEngine
 from kbgym.sync import run_sync
-from kbgym.training.curator_gain import Curation, CuratorLesson, Gain
 from kbgym.training.run import Settings
-from kbgym.training.tool_calls import PassByCalls, told
 from kbgym.worlds.kinds import description_for_prompt
 from kbgym.worlds.world import Question
 
