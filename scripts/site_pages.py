@@ -15,6 +15,7 @@ from mkdocs.structure.files import File, Files
 
 import kbgym
 from kbgym.cli.main import app
+from kbgym.cli.settings import KEYS
 
 ROOT = Path(__file__).resolve().parent.parent
 ELSEWHERE = {  # what a link out of docs/ says: what the site calls it
@@ -22,6 +23,10 @@ ELSEWHERE = {  # what a link out of docs/ says: what the site calls it
     "CHANGELOG.md": "changelog.md",
     "examples/python.ipynb": "python.ipynb",
 }
+
+
+def on_config(config: Any) -> None:
+    config.copyright = f"kbgym {kbgym.__version__}, Apache-2.0"
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -39,10 +44,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def commands() -> str:
     """The help of every verb, as the command line prints it."""
-    lines = ["# Every command", "", "What `kbgym VERB --help` prints."]
+    lines = ["# Every command", "", "What `kbgym VERB --help` prints, then every setting.", ""]
     for name, command in _leaves(app, "kbgym"):
         context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
         lines += ["", f"## {name.removeprefix('kbgym ')}", "", "```text", command.get_help(context), "```"]
+    lines += ["", "## Settings", "", "| key | table of `kbgym.toml` | meaning |", "| --- | --- | --- |"]
+    for key, info in KEYS.items():
+        lines.append(f"| `{key}` | {f'`[{info.table}]`' if info.table else ''} | {info.help.replace('|', ' or ')} |")
     return "\n".join(lines)
 
 

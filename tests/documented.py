@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 
 from kbgym.cli.main import app
-from kbgym.cli.settings import verb_settings
+from kbgym.cli.settings import PlaceArgument, verb_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -61,6 +61,9 @@ def helped() -> list[Line]:
     return [Line(match[1]) for match in re.finditer(r"^ *(?:\S.* -- )?(kbgym .*)$", told, re.MULTILINE)]
 
 
+PLACES = ("run", "world", "documents")
+
+
 def parsed(line: str, whole: bool) -> None:
     """Fails with click's own sentence where the command line would not take the line."""
     words = [word for word in shlex.split(line.partition(" > ")[0], comments=True)[1:] if word != "..."]
@@ -74,7 +77,8 @@ def parsed(line: str, whole: bool) -> None:
         value = given.get(option.name)
         if value in (None, ()) or not isinstance(value, str | tuple):
             # A project's kbgym.toml gives its places.
-            given_by_project = getattr(option, "key", "") in ("run", "world", "documents")
+            place = any(isinstance(one, PlaceArgument) for one in command.params)
+            given_by_project = (isinstance(option, click.Argument) and place) or getattr(option, "key", "") in PLACES
             assert not (whole and option.required) or given_by_project, f"{option.name} is missing: {line}"
         elif not isinstance(option.type, click.Path) and not str(value).isupper():  # a path may have yet to be made
             option.type_cast_value(context, value)

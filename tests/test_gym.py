@@ -44,8 +44,9 @@ def test_answering_right_is_rewarded_with_the_f1(env):
     assert question.text in seen
     seen, reward, ended, cut, _ = env.step(json.dumps({"tool": "search", "query": f"{question.keys[0].value}'s job"}))
     assert reward == 0 and not ended and not cut and documents(seen)
-    _, reward, ended, cut, info = env.step(json.dumps({"tool": "answer", "text": question.golds[0]}))
+    _, reward, ended, cut, info = env.step({"tool": "answer", "text": question.golds[0]})
     assert reward == 1.0 and ended and not cut and info["actions"] == 2
+    assert (info["f1"], info["em"]) == (1.0, 1.0) and info["answer"]
 
 
 def test_a_malformed_call_costs_an_action_and_the_budget_ends_the_episode(env):

@@ -135,3 +135,19 @@ class TestTrl:
             text = apply_chat_template(row, tokenizer, tools=row["tools"])
             assert text["prompt"].startswith("3 tools") and "answer" in text["chosen"] != text["rejected"]
         assert len(unpair_preference_dataset(found)) == 2 * len(pairs)
+
+    @pytest.mark.parametrize("name", ["qwen2_5", "qwen3", "llama3_1", "glm4moe", "gptoss", "deepseekv3"])
+    def test_trls_own_templates_render_every_call_and_every_budget(self, tmp_path, tokenizer, name):
+        import trl
+
+        found = sorted((Path(trl.__file__).parent / "chat_templates").glob(f"{name}*.jinja"))
+        assert found, f"TRL ships no template {name}"
+        chats = written(tmp_path, HARBOUR / "scripted.cassette.jsonl")
+        for template in found:
+            tokenizer.chat_template = template.read_text(encoding="utf-8")
+            for chat in chats[:5]:
+                text = tokenizer.apply_chat_template(chat["messages"], tools=chat["tools"], tokenize=False)
+                calls = [call for one in chat["messages"] for call in one.get("tool_calls", ())]
+                assert all(str(value) in text for call in calls for value in call["function"]["arguments"].values())
+                answered = sum(one["role"] in ("user", "tool") for one in chat["messages"])
+                assert text.count("Actions left: ") == answered

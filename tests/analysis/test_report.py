@@ -19,7 +19,7 @@ from kbgym.errors import BadInput
 
 TABLES = (
     "worlds arms edits-trained-paper edits-trained-class learning-trained-paper gradient seeds noninferiority budget "
-    "coverage readings against-b3 paper retention-trained-paper audit index-quality-trained-paper break-even"
+    "coverage readings readers-pooled paper retention-trained-paper audit index-quality-trained-paper break-even"
 ).split()
 FIGURES = ["gradient-dots"]
 

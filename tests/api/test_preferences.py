@@ -49,12 +49,14 @@ def test_the_right_pass_is_preferred_and_of_two_right_ones_the_cheaper(place):
     for pair in pairs:
         system, question = pair["prompt"]
         assert (system["role"], question["role"]) == ("system", "user")
-        better, worse = expected[question["content"].removeprefix("Question: ")]
+        better, worse = expected[question["content"].removeprefix("Question: ").partition("\n")[0]]
         for said, row in ((pair["chosen"], better), (pair["rejected"], worse)):
             assert [one["role"] for one in said] == ["assistant", "tool"] * (row.actions - 1) + ["assistant"]
             last = said[-1]["tool_calls"][0]["function"]
-            assert (last["name"], json.loads(last["arguments"])) == ("answer", {"text": row.answer})
-            read = sum(len(one["content"]) - len("<observation>\n\n</observation>") for one in said[1::2])
+            assert (last["name"], last["arguments"]) == ("answer", {"text": row.answer})
+            shown = [one["content"].partition("</observation>") for one in said[1::2]]
+            assert all(end.endswith(f"Actions left: {14 - at}.") for at, (_, _, end) in enumerate(shown))
+            read = sum(len(text) - len("<observation>\n\n") for text, _, _ in shown)
             assert read == row.characters - len("Answer submitted.")
 
 

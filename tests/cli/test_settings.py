@@ -91,7 +91,9 @@ def test_set_rejects_other_keys_and_values(folder, text):
 def test_a_place_that_is_left_out_comes_from_the_file(folder):
     with pytest.raises(click.MissingParameter):
         called("q")
-    (folder / FILE).write_text('run = "there"\n')
+    (folder / FILE).write_text('world = "raw"\nrun = "there"\n')
+    assert called("q")["place"] == "raw", "there is no run yet"
+    (folder / "there").mkdir()
     assert called("q") == {**called("there", "q"), "query": "q"}
     assert (called("q")["place"], called("here", "q")["place"], called("q")["out"]) == ("there", "here", "there")
 

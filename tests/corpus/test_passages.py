@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kbgym.corpus.documents import ReadingOptions, read_corpus
 from kbgym.corpus.importing import make
 from kbgym.corpus.passages import LEAST, MOST, TINY
+from kbgym.errors import BadInput
 from kbgym.worlds.world import Document, Place, Places, Question
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -160,7 +161,7 @@ def test_every_document_knows_its_place_also_after_an_update(tmp_path):
 
 
 def asked(tmp_path: Path, *rows: dict[str, object]) -> list[Question]:
-    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes").mkdir(exist_ok=True)
     (tmp_path / "notes" / "a.md").write_text(PAGE.replace("She is old.", filler(40)))
     (tmp_path / "notes" / "b.md").write_text("# Petrel\n\nThe Petrel is green.\n")
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -188,8 +189,11 @@ def test_quotes_lead_to_passages_and_groups_are_worked_out(tmp_path):
 
 def test_a_quote_over_two_sentences_leads_to_its_passage(tmp_path):
     quote = "about the boat is here. Sentence 7 of the text"
-    (found,) = asked(tmp_path, {"question": "What?", "answer": "boat", "support": [quote]})
-    assert len(found.support) == 1
+    for support in (quote, f"Kestrel: {quote}", f"Kestrel > History: {quote}"):
+        (found,) = asked(tmp_path, {"question": "What?", "answer": "boat", "support": [support]})
+        assert len(found.support) == 1
+    with pytest.raises(BadInput):
+        asked(tmp_path, {"question": "What?", "answer": "boat", "support": [f"Petrel: {quote}"]})
 
 
 # -- recall -----------------------------------------------------------------------------------------------------------

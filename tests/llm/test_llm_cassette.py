@@ -161,7 +161,11 @@ def test_a_pass_exports_as_one_chat(tmp_path: Path) -> None:
     assert [call["function"]["name"] for call in calls] == ["search", "answer"]
     assert [call["id"] for call in calls] == ["call_1", "call_2"]
     assert [tool["function"]["name"] for tool in chat["tools"]] == ["search", "read", "answer"]
-    assert "Actions left" not in json.dumps(chat["messages"][1:])
+    answered = [message["content"] for message in chat["messages"] if message["role"] in ("user", "tool")]
+    assert [content.splitlines()[-1] for content in answered] == ["Actions left: 15.", "Actions left: 14."]
+    asked = [message for message in chat["messages"] if message["role"] == "assistant"]
+    assert all(message["content"] == "" for message in asked)
+    assert [call["function"]["arguments"] for call in calls] == [{"query": "who", "page": 1}, {"text": "Anna"}]
 
 
 def test_corrections_are_left_out_of_chats(tmp_path: Path) -> None:

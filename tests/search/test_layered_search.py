@@ -15,13 +15,16 @@ from postgres import Cluster
 from kbgym.backends.postgres import words as database_words
 from kbgym.backends.postgres.base import DatabaseBase
 from kbgym.backends.postgres.layered import layered_indexes
+from kbgym.gym.actions import Action, Add, Delete, Edit, Error, Found, Link, LinkMany, Search
+from kbgym.gym.environment import Environment
 from kbgym.search.base import SEARCHES, SearchKind
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.embedding_queue import EmbeddingQueue
 from kbgym.search.engine import Engine
-from kbgym.search.factory import engine_for
+from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.search.live import LiveEngine, Overlay
-from kbgym.store import Store
+from kbgym.store import Store, source
+from kbgym.trace.snapshot import snapshot_of
 
 WORDS = [f"w{number}x" for number in range(40)]
 EMBEDDER = CachedEmbedder(HashEmbedder(32))
@@ -185,3 +188,32 @@ def test_what_was_prepared_is_not_waited_for(many: DatabaseBase, kind: SearchKin
 
     asyncio.run(ask())
     embedding.close()
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_slot_over_a_database_is_that_of_a_store_in_memory(few: DatabaseBase, kind: SearchKind) -> None:
+    actions: tuple[Action, ...] = (
+        Add("w0x w1x of a question"),
+        LinkMany("n1", ("d1", "d2")),
+        Add("w3x w7x of another"),
+        Link("n2", "d3"),
+        Link("d4", "n2"),
+        Delete("d3"),
+        Edit("n1", "w0x w3x in new words"),
+    )
+
+    async def found(store: Store, engine: LiveEngine) -> list[Found]:
+        store.tune({"slot_threshold": 0.1})
+        environment = Environment(store, engine, ranking="slot")
+        for action in actions:
+            assert not isinstance((await environment.step(action, "curator")).result, Error)
+        snapshot = snapshot_of(environment, 1).environment()
+        steps = [await one.step(Search(query), "reader") for one in (environment, snapshot) for query in QUERIES]
+        engine.embedding.close()
+        return [step.result for step in steps if isinstance(step.result, Found)]
+
+    held = Store([source(id, text) for id, text in FEW.items()])
+    stores = (Store.over(few), held)
+    there, here = (asyncio.run(found(store, live_engine_for(store, EMBEDDER, search=kind))) for store in stores)
+    assert there == here and len(there) == 2 * len(QUERIES)
+    assert [one.index for result in there for one in result.learnt]

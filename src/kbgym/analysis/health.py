@@ -15,7 +15,7 @@ from shlex import quote
 
 import msgspec
 
-from kbgym.analysis.audit import SHAPES, Audit, Auditor, Index, telling_words
+from kbgym.analysis.audit import Audit, Auditor, Index, telling_words
 from kbgym.store import Ledger, Record, Store, ledger
 from kbgym.store.record import normalised
 from kbgym.worlds.kinds import kind_of
@@ -194,56 +194,39 @@ def _same_texts(store: Store) -> tuple[tuple[str, ...], ...]:
 
 
 def advice(health: Health, place: str) -> list[Advice]:
-    """What is worth doing about a store, the gravest first. Its commands may be pasted into a shell."""
-    audit, place, found = health.audit, quote(place), []
-    of = {shape: [index for index in audit.indexes if index.shape == shape] for shape in SHAPES}
-    if lost := health.lost:
-        sentence = f"{_many(len(lost), 'original fact')} {_is(lost)} lost; find the edit and undo it"
-        found.append(Advice(sentence, f"store blame {place} {quote(lost[0])}"))
-    elif count := health.ledger.lost_origins:
-        found.append(Advice(f"{_many(count, 'original fact')} lost; find the edit and undo it", f"store log {place}"))
-    if health.suspects:
-        first = health.suspects[0]
+    """Return what is worth doing about a store, most serious first. Its commands may be pasted into a shell."""
+    audit, place, found = health.audit, quote(place), list[Advice]()
+    lost = len(health.lost) or health.ledger.lost_origins
+    blamed = f"store blame {place} {quote(health.lost[0])}" if health.lost else f"store log {place}"
+    suspect = health.suspects[0] if health.suspects else None
+    incomplete = health.incomplete
+    missing = sum(len(index.missing) for index in incomplete)
+    repeated = (*health.same_texts, *health.same_keys)
+
+    def add(count: int, sentence: str, command: str) -> None:
+        if count:
+            found.append(Advice(sentence, command))
+
+    add(lost, f"original facts lost: {lost:,}; find the edit and undo it", blamed)
+    if suspect:
         sure = "wrong" if audit.resolved else "suspected wrong"
-        sentence = f"{_many(len(health.suspects), 'link')} {_is(health.suspects)} {sure}, such as {first.index}"
-        found.append(
-            Advice(f"{sentence} to {first.target}; see who made it", f"store blame {place} {quote(first.index)}")
-        )
-    if answers := of["materialised"]:
-        sentence = f"{_many(len(answers), 'document')} {_state(answers)} an answer instead of pointing to it"
-        found.append(Advice(sentence, f"store read {place} {quote(answers[0].id)}"))
-    if stubs := of["stub"]:
-        sentence = f"{_many(len(stubs), 'stub')} without a link; let training fill or delete"
-        found.append(
-            Advice(f"{sentence} {'it' if len(stubs) == 1 else 'them'}", f"store read {place} {quote(stubs[0].id)}")
-        )
-    if whole := health.incomplete:
-        members = sum(len(index.missing) for index in whole)
-        sentence = f"{_many(len(whole), 'index', 'indexes')} {_miss(whole)} {_many(members, 'member')}"
-        found.append(Advice(f"{sentence}, {whole[0].id} most; what each misses", f"audit {place} --json"))
+        links = f"links {sure}: {len(health.suspects):,}, such as {suspect.index} to {suspect.target}; see who made it"
+        add(1, links, f"store blame {place} {quote(suspect.index)}")
+    for shape, said in (
+        ("materialised", "documents that state an answer instead of pointing to it"),
+        ("stub", "stubs without a link; let training fill or delete them"),
+    ):
+        ids = [index.id for index in audit.indexes if index.shape == shape]
+        add(len(ids), f"{said}: {len(ids):,}", f"store read {place} {quote(ids[0])}" if ids else "")
+    if incomplete:
+        said = f"incomplete indexes: {len(incomplete):,}, missing {missing:,} members, {incomplete[0].id} most"
+        add(1, f"{said}; what each misses", f"audit {place} --json")
     if health.duplicates:
-        group = (*health.same_texts, *health.same_keys)[0]
-        sentence = f"{_many(health.duplicates, 'document')} repeat what another says, such as {' and '.join(group[:2])}"
-        found.append(Advice(sentence, f"store read {place} {quote(group[1])}"))
+        said = f"documents that repeat another: {health.duplicates:,}, such as {' and '.join(repeated[0][:2])}"
+        add(1, said, f"store read {place} {quote(repeated[0][1])}")
     if not audit.indexes:
-        found.append(Advice("there is no index yet; train the store on questions", "train --help"))
+        add(1, "there is no index yet; train the store on questions", "train --help")
     elif health.coverage.direct < 1:
         rest = 1 - health.coverage.direct
-        found.append(Advice(f"{rest:.1%} of the originals are under no index; train on questions that name other keys"))
+        add(1, f"{rest:.1%} of the originals are under no index; train on questions that name other keys", "")
     return found
-
-
-def _many(count: int, one: str, more: str = "") -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
-
-
-def _is(things: Sequence[object]) -> str:
-    return "is" if len(things) == 1 else "are"
-
-
-def _state(things: Sequence[object]) -> str:
-    return "states" if len(things) == 1 else "state"
-
-
-def _miss(things: Sequence[object]) -> str:
-    return "misses" if len(things) == 1 else "miss"

@@ -73,7 +73,7 @@ def _sections(results: Results) -> tuple[Section, ...]:
             ("Evidence: what was found, whoever reads", [readers.evidence(results)]),
             (
                 "What coverage buys",
-                [groups.per_point(results), stores.readings(results), groups.against_b3(results)],
+                [groups.per_point(results), stores.readings(results)],
             ),
         ]
     parts += [

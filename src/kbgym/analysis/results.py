@@ -215,9 +215,9 @@ class Results:
 
     @cached_property
     def readers(self) -> dict[str, Results]:
-        """The same results under every reader that was asked for and has read the flat stores."""
+        """The results of an experiment under every reader that has read the flat stores."""
         plan, found = self.plan, dict[str, Results]()
-        for name in plan.readers if plan else ():
+        for name in (plan.readers or (plan.reader,)) if plan else ():
             seeds = self.seeds if plan and name == plan.reader else [seed.under(name) for seed in self.seeds]
             if all(seed.has("flat", group) for seed in seeds for group in self.groups):
                 found[name] = self if seeds is self.seeds else Results(self.root, plan, seeds)

@@ -158,6 +158,11 @@ class Project(msgspec.Struct, frozen=True):
                 values[key] = one
         return cls(file, values)
 
+    def place(self, key: str) -> Any:
+        """Return the place under a key, or None; before there is a run, its world serves."""
+        there = self.values.get(key)
+        return self.values.get("world", there) if key == "run" and there and not Path(there).exists() else there
+
     def accepted(self, key: str) -> Any:
         """Return a value. Raise `BadInput` if it runs code or redirects requests and the user has not accepted it."""
         from kbgym.agents.trust import is_trusted
@@ -285,7 +290,7 @@ class Command(click.Command):
         args = list(self._sets(args))
         arguments = [one for one in self.params if isinstance(one, click.Argument)]
         place = next((one for one in arguments if isinstance(one, PlaceArgument)), None)
-        if place is not None and (value := project_of(ctx).values.get(place.key)) is not None:
+        if place is not None and (value := project_of(ctx).place(place.key)) is not None:
             given = self.make_parser(ctx).parse_args(list(args))[0]
             needed = [given.get(str(one.name)) for one in arguments if one.required]
             if any(not isinstance(one, str | tuple) or one == () for one in needed):

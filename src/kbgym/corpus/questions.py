@@ -199,12 +199,20 @@ class _Supports:
             if support in self._known:
                 found = [support]
             else:
-                found = self._own.saying(support) or self._full.saying(support) or self._documents.saying(support)
+                found = self._own.saying(support) or self._full.saying(support) or self._passages(support)
             if not found:
                 raise BadInput(f"{row.where}: no document has the id or the words {support!r}.")
             statements |= dict.fromkeys(found)
         documents = dict.fromkeys(self._document.get(one, one) for one in statements)
         return ResolvedSupport(tuple(documents), frozenset(statements))
+
+    def _passages(self, support: str) -> list[str]:
+        """Return the documents that hold a quote, or what follows its headings in documents of that page."""
+        if found := self._documents.saying(support):
+            return found
+        headings, _, quote = support.partition(": ")
+        title = f" {normalised(headings.partition(' > ')[0])} "
+        return [id for id in self._documents.saying(quote) if self._documents.text(id).startswith(title)]
 
 
 class _Words:
@@ -215,6 +223,11 @@ class _Words:
         self._ids: list[str] = []
         self._starts: list[int] = []
         self._text = ""
+
+    def text(self, id: str) -> str:
+        """Return the normalised text of an id, after `saying` was asked."""
+        place = self._ids.index(id)
+        return self._text[self._starts[place] : (*self._starts, len(self._text))[place + 1]]
 
     def saying(self, words: str) -> list[str]:
         """The ids of all texts that have these words next to each other."""

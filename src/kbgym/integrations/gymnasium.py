@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import string
 from abc import abstractmethod
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -86,8 +86,12 @@ class _PassEnv(gymnasium.Env[str, str]):
             self._begin(self._questions[int(self.np_random.integers(len(self._questions)))])
         return self._see(self._hint), self._info()
 
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Carry out one tool call; a malformed one costs an action and says what is wrong."""
+    def step(self, action: str | Mapping[str, Any]) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Carry out one tool call: {"tool": "search", "query": "..."} as an object or as its JSON.
+
+        A malformed call costs an action and says what is wrong. The last step's info has the grade: `f1`, `em` and the
+        `answer`.
+        """
         was_over = self._pass.over
         seen = self._see(self._done(self._pass.act(call_in(action, self._role))))
         over, ended = self._pass.over, self._pass.transcript.outcome != "out_of_budget"
@@ -147,6 +151,11 @@ class ReaderEnv(_PassEnv):
     def _reward(self) -> float:
         return float(grade_question(self._pass.transcript.answer, self._question).f1)
 
+    def _info(self) -> dict[str, Any]:
+        answer = self._pass.transcript.answer
+        grade = grade_question(answer, self._question) if self._pass.over else None
+        return {**super()._info(), **({"f1": grade.f1, "em": grade.em, "answer": answer} if grade else {})}
+
 
 class CuratorEnv(_PassEnv):
     """One episode is the curator's pass after a reader's, on a copy of the store; every episode begins with the same.
@@ -176,10 +185,10 @@ class CuratorEnv(_PassEnv):
         return {**super()._info(), **self._gained}
 
 
-def call_in(action: str, role: Role = "reader") -> Action:
-    """The tool call a text holds."""
+def call_in(action: str | Mapping[str, Any], role: Role = "reader") -> Action:
+    """Return the tool call in an object or in its JSON."""
     try:
-        call = decode(action, dict[str, Any])
+        call = decode(action, dict[str, Any]) if isinstance(action, str) else dict(action)
         return parse(str(call.pop("tool", "")), call, role)
     except msgspec.DecodeError:
         return Invalid("", 'send one JSON object such as {"tool": "search", "query": "..."}.')

@@ -12,8 +12,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from kbgym.agents.llm.export import AtifAgent, chat, trajectory
-from kbgym.agents.llm.prompting import messages, skill_of
+from kbgym.agents.llm.export import AtifAgent, chat, for_templates, trajectory
+from kbgym.agents.llm.prompting import last_lines, messages, skill_of
 from kbgym.api.workspace import Workspace
 from kbgym.errors import BadInput
 from kbgym.gym.observations import observe
@@ -30,7 +30,7 @@ def preferences(opened: Workspace, exams: Iterable[Path]) -> Iterator[dict[str, 
     for one, other in combinations([_rows_of(file, store) for file in exams], 2):
         for id, row in one.items():
             if id in other and (ranked := _ranked(row, other[id])):
-                (question, *chosen), (_, *rejected) = (_said(row, store)[:-1] for row in ranked)
+                (question, *chosen), (_, *rejected) = (_trained_on(row, opened)[:-1] for row in ranked)
                 said = {"prompt": [system, question], "chosen": chosen, "rejected": rejected}
                 yield {**said, "tools": openai_tools("reader")}
 
@@ -70,9 +70,19 @@ def _ranked(one: Row, other: Row) -> tuple[Row, Row] | None:
 
 
 def _said(row: Row, store: Store) -> list[dict[str, Any]]:
-    """The question and all that followed."""
+    """Return the question and all that followed."""
+    return chat(messages(View("reader", Forward(row.question), _turns(row, store), 0)))
+
+
+def _trained_on(row: Row, opened: Workspace) -> list[dict[str, Any]]:
+    """Return the same as a model would have been asked, with the actions left after every message it answers."""
+    turns, budget = _turns(row, opened.store), opened.settings.forward_budget
+    views = (View("reader", Forward(row.question), turns[:taken], budget - taken) for taken in range(len(turns)))
+    return for_templates(_said(row, opened.store), {2 * taken: last_lines(view) for taken, view in enumerate(views)})
+
+
+def _turns(row: Row, store: Store) -> tuple[Turn, ...]:
     try:
-        turns = [Turn(shot.action, observe(shot.result, store.look, row.observations)) for shot in row.shots]
+        return tuple(Turn(shot.action, observe(shot.result, store.look, row.observations)) for shot in row.shots)
     except (KeyError, Refused):
         raise BadInput(f"the row of question {row.id} names documents this store does not have.") from None
-    return chat(messages(View("reader", Forward(row.question), tuple(turns), 0)))

@@ -127,16 +127,19 @@ class LiveEngine(ServedEngine):
             made.trained = self.trained.overlay()
         return made
 
+    @property
+    def _kept(self) -> Any:
+        return self.words if self.kind == "words" else self.index
+
     def ids(self) -> Iterable[str]:
-        kept = self.words if self.kind == "words" else self.index
-        assert isinstance(kept, ExactIndex | BM25Index)
-        return kept.ids
+        found: Sequence[str] = self._kept.ids
+        return found
 
     def __contains__(self, id: object) -> bool:
-        return id in (self.words if self.kind == "words" else self.index)
+        return id in self._kept
 
     def __len__(self) -> int:
-        return len(self.words if self.kind == "words" else self.index)
+        return len(self._kept)
 
     def _notify_overlays(self, id: str) -> None:
         if self._overlays:
@@ -185,23 +188,24 @@ class Overlay(ServedEngine):
 
     def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
         index, own, end = self._live.index, self._own, offset + limit
-        if offset >= len(index) + len(own):
+        if offset >= len(index) + len(self._kept):
             return []
         vector = self.embedding(text)
         hits = visible_hits(lambda end: index.search(vector, 0, end), self._apart, end) if len(index) else []
         return page_of([*hits, *(own.search(vector, 0, end) if len(own) else ())], offset, limit)
 
+    @property
+    def _kept(self) -> ExactIndex | BM25Index:
+        return self._own_words if self.kind == "words" else self._own
+
     def ids(self) -> Iterable[str]:
-        own = self._own_words if self.kind == "words" else self._own
-        return [*(id for id in self._live.ids() if id not in self._apart), *own.ids]
+        return [*(id for id in self._live.ids() if id not in self._apart), *self._kept.ids]
 
     def __contains__(self, id: object) -> bool:
-        own = self._own_words if self.kind == "words" else self._own
-        return id in own if id in self._apart else id in self._live
+        return id in self._kept if id in self._apart else id in self._live
 
     def __len__(self) -> int:
-        own = self._own_words if self.kind == "words" else self._own
-        return len(self._live) - sum(id in self._live for id in self._apart) + len(own)
+        return len(self._live) - sum(id in self._live for id in self._apart) + len(self._kept)
 
     async def _read_ahead(self, texts: list[str]) -> None:
         await self._live._read_ahead(texts)

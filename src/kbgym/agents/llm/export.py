@@ -4,11 +4,14 @@ A transcript is a JSON line: `{"messages": [...], "tools": [...]}`. A pass is a 
 the one before; the last one holds it all. Corrections and the replies that made them necessary are left out, and so are
 passes that ended without a valid reply. Trajectories are written as version 1.6 with no newer field, so that readers of
 that and of newer versions accept them.
+
+Transcripts are in the form that TRL's chat templates take: arguments are objects, the content of a call is "", and each
+message that was answered ends with the lines its request ended with, such as "Actions left: 14.".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,22 +52,32 @@ def trajectory(
 
 
 def _call(call: dict[str, Any]) -> dict[str, Any]:
-    """Return a call; arguments that are no JSON object are kept as text."""
+    """Return a call as ATIF has it."""
     asked = call["function"]
+    return {"tool_call_id": call["id"], "function_name": asked["name"], "arguments": _arguments(asked)}
+
+
+def _arguments(function: dict[str, Any]) -> dict[str, Any]:
+    """Return a call's arguments; those that are no JSON object stand in one as they were written."""
+    if isinstance(function["arguments"], dict):
+        return dict(function["arguments"])
     try:
-        arguments = decode(asked["arguments"], dict[str, Any])
+        return decode(function["arguments"], dict[str, Any])
     except msgspec.DecodeError:
-        arguments = {"arguments": asked["arguments"]}
-    return {"tool_call_id": call["id"], "function_name": asked["name"], "arguments": arguments}
+        return {"arguments": function["arguments"]}
 
 
 def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
     """Yield every finished pass, in the order in which they were finished."""
     exchanges = [exchange for exchange in cassette.exchanges if not _correction(exchange)]
+    tails = {_key(exchange, len(exchange.messages)): exchange.tail for exchange in exchanges}
     extended = {prefix for exchange in exchanges for prefix in _prefixes(exchange)}
     for exchange in exchanges:
         if len(exchange.reply.calls) == 1 and _key(exchange, len(exchange.messages)) not in extended:
-            yield _chat(exchange)
+            ends = {
+                length - 1: tails.get(_key(exchange, length), "") for length in range(1, len(exchange.messages) + 1, 2)
+            }
+            yield _chat(exchange, ends)
 
 
 def export(cassette: Cassette, out: Path, atif: str | None = None) -> int:
@@ -93,11 +106,27 @@ def _prefixes(exchange: Exchange) -> Iterator[bytes]:
         yield _key(exchange, length)
 
 
-def _chat(exchange: Exchange) -> dict[str, Any]:
+def _chat(exchange: Exchange, ends: Mapping[int, str]) -> dict[str, Any]:
     (call,) = exchange.reply.calls
     last = Call(call.name, call.arguments, f"call_{len(exchange.messages) // 2 + 1}")
     system = {"role": "system", "content": exchange.system}
-    return {"messages": [system, *chat(exchange.messages), assistant_call(last)], "tools": list(exchange.tools)}
+    said = [*chat(exchange.messages), assistant_call(last)]
+    return {"messages": [system, *for_templates(said, ends)], "tools": list(exchange.tools)}
+
+
+def for_templates(said: Iterable[dict[str, Any]], ends: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Return messages as chat templates take them; `ends` are the last lines of messages by position."""
+    shown: list[dict[str, Any]] = []
+    for number, message in enumerate(said):
+        content = message.get("content") or ""
+        found = {**message, "content": f"{content}\n\n{ends[number]}" if ends.get(number) else content}
+        if calls := message.get("tool_calls"):
+            found["tool_calls"] = [
+                {**call, "function": {"name": call["function"]["name"], "arguments": _arguments(call["function"])}}
+                for call in calls
+            ]
+        shown.append(found)
+    return shown
 
 
 def chat(messages: Iterable[Message]) -> list[dict[str, Any]]:
