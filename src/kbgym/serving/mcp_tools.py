@@ -92,7 +92,7 @@ _PROMPTS = {
     "curate": "How to keep this store in order.",
     "teach": "What to do when a person corrects an answer.",
 }
-_TEACH = """\
+TEACH = """\
 # When a person corrects an answer
 
 1. Find out the question, complete in itself, and every answer that would have been right.
@@ -139,4 +139,4 @@ class StoreToolbox:
             return None
         from kbgym.agents.llm.prompting import skill_of
 
-        return _TEACH if name == "teach" else skill_of("reader" if name == "answer" else "curator").text
+        return TEACH if name == "teach" else skill_of("reader" if name == "answer" else "curator").text
