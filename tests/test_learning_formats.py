@@ -1,4 +1,4 @@
-"""What `kbgym transcripts` writes, read by those it is for: ATIF's own models, Hugging Face datasets, and TRL."""
+"""What `kbgym transcripts` writes, read by Hugging Face datasets and TRL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import kbgym
-from kbgym.agents.llm.export import AtifAgent, trajectory
 from kbgym.cli.main import run
 
 HARBOUR = Path(__file__).resolve().parent.parent / "examples" / "harbour"
@@ -40,54 +39,6 @@ def place(tmp_path_factory):
     for reader in ("reference", "general"):
         opened.examine(reader, asked, out=folder / f"{reader}.jsonl")
     return folder
-
-
-@pytest.fixture(scope="module")
-def trajectories(place, tmp_path_factory):
-    exams = [place / "reference.jsonl", place / "general.jsonl"]
-    return written(tmp_path_factory.mktemp("atif"), *exams, "--trajectories", place / "w")
-
-
-def test_a_trajectory_is_the_pass(place, trajectories):
-    from kbgym.training.exam import read_rows
-
-    rows = [row for name in ("reference", "general") for row in read_rows(place / f"{name}.jsonl")]
-    assert len(trajectories) == len(rows) == 24
-    for found, row in zip(trajectories, rows, strict=True):
-        system, question, *acted = found["steps"]
-        assert [step["step_id"] for step in found["steps"]] == list(range(1, row.actions + 3))
-        assert (system["source"], question["source"]) == ("system", "user") and row.question in question["message"]
-        (last,) = acted[-1]["tool_calls"]
-        assert (last["function_name"], last["arguments"]) == ("answer", {"text": row.answer})
-        for step in acted:
-            (result,) = step["observation"]["results"]
-            assert step["source"] == "agent" and result["source_call_id"] == step["tool_calls"][0]["tool_call_id"]
-        assert found["extra"]["f1"] == row.f1 and found["agent"]["model_name"] in ("reference", "general")
-    assert len({found["session_id"] for found in trajectories}) == 24
-
-
-def test_arguments_that_are_no_json_are_kept_as_they_were_written():
-    call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": '{"query": "cut of'}}
-    made = trajectory([{"role": "assistant", "content": None, "tool_calls": [call]}], (), "s", AtifAgent("0", "m"))
-    assert made["steps"][0]["tool_calls"][0]["arguments"] == {"arguments": '{"query": "cut of'}
-
-
-class TestAtif:
-    pytestmark = needs("atif")
-
-    def test_exams_are_trajectories(self, trajectories):
-        from atif import Trajectory
-
-        for found in trajectories:
-            assert Trajectory.model_validate(found).to_json_dict() == found
-        assert trajectories
-
-    def test_a_cassettes_passes_are_trajectories(self, tmp_path):
-        from atif import Trajectory
-
-        found = written(tmp_path, HARBOUR / "scripted.cassette.jsonl", "--atif")
-        roles = {Trajectory.model_validate(one).steps[1].source for one in found}
-        assert len(found) > 10 and roles == {"user"}
 
 
 class TestTrl:

@@ -112,21 +112,9 @@ def test_training_by_processes_leaves_the_trace_of_training_in_process(tmp_path:
     generate(people=40, seed=3).save(tmp_path / "world")
     traces = {}
     for name, who in (("here", "reference"), ("there", line(how))):
-        flags = [
-            "--questions",
-            "3",
-            "--epochs",
-            "1",
-            "--set",
-            "eval=false",
-            "--set",
-            "embedder=hash",
-            "--agent",
-            who,
-            "--quiet",
-        ]
+        flags = f"--questions 3 --epochs 1 --set eval=false --set embedder=hash --quiet --agent {who!r}"
         with pytest.raises(SystemExit) as stopped:
-            run(["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / name), *flags])
+            run(["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / name), *shlex.split(flags)])
         assert not stopped.value.code
         events = [msgspec.to_builtins(event) for event in StoreFolder(tmp_path / name).events]
         traces[name] = [{k: v for k, v in event.items() if k not in ("agent", "settings")} for event in events]
@@ -150,21 +138,9 @@ def test_a_training_whose_processes_are_killed_scores_none_of_them(tmp_path: Pat
     generate(people=40, seed=3).save(tmp_path / "world")
     grades: dict[str, dict[str, float]] = {}
     for name, who in (("here", "reference"), ("there", line("dies"))):
-        flags = [
-            "--questions",
-            "6",
-            "--epochs",
-            "1",
-            "--set",
-            "eval=false",
-            "--set",
-            "embedder=hash",
-            "--agent",
-            who,
-            "--quiet",
-        ]
+        flags = f"--questions 6 --epochs 1 --set eval=false --set embedder=hash --quiet --agent {who!r}"
         with pytest.raises(SystemExit) as stopped:
-            run(["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / name), *flags])
+            run(["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / name), *shlex.split(flags)])
         assert not stopped.value.code
         events = StoreFolder(tmp_path / name).events
         ended = [event.outcome for event in events if isinstance(event, Ended)]

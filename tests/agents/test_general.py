@@ -6,7 +6,7 @@ import asyncio
 
 from turns import turn
 
-from kbgym.agents.general.answers import best_answer
+from kbgym.agents.general.answers import best_answer, field_value
 from kbgym.agents.general.moves import moves
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.general.seen import ReaderMemory
@@ -141,3 +141,30 @@ def test_how_many_is_what_a_sentence_says_before_what_an_index_counts() -> None:
     assert best_answer("How many crowns did Anvil cost?", index, listed=2) == "11,200,000"
     assert best_answer("How many turns close it?", ["The crank closes it in 140 turns."], listed=3) == "140"
     assert best_answer("How many instruments are by Andor?", ["Kite: detector: Andor 897"], listed=3) == "3"
+
+
+def test_how_many_is_counted_over_the_pages_that_state_the_value() -> None:
+    seen = [f"Tool {n}: kind: {'saw' if n < 3 else 'axe'}. It is from 19{n}0." for n in range(5)]
+    assert best_answer("How many tools are of the kind saw?", seen) == "3"
+    assert best_answer("How many hammers are there?", seen) == "unknown"
+
+
+def test_a_field_of_the_page_that_is_named_is_the_answer_and_headings_are_none() -> None:
+    texts = ["Kestrel: keeper: Jon Eide", "Petrel: keeper: Ada Ek"]
+    assert field_value("Who is the keeper of the Petrel?", texts) == "Ada Ek"
+    assert (
+        field_value("Who is the keeper?", texts) == "" == field_value("Is Jon Eide the keeper of the Kestrel?", texts)
+    )
+    assert best_answer("Which yard built the Kestrel?", ["Yard > Boats: The yard built the kestrel."]) == "unknown"
+    assert best_answer("When was the Kestrel sold?", ["Gull: It was painted on 1 May 1999."]) == "unknown"
+
+
+def test_the_index_of_a_value_the_question_has_is_read_to_its_end() -> None:
+    question = "Which tools have the category saw?"
+    page = "\n".join(f"[d{n}] Axe {n}: It cuts." for n in range(5))
+    found = turn(Search(question), f"{page}\n[n1] category: saw. Name the saws (9 links)\n[s0] Saw 0: category: saw")
+    acted = asyncio.run(GeneralReader().act(View("reader", Forward(question), (found,), 9)))
+    assert acted == Read("n1")
+    opened = turn(Read("n1"), "[n1] category: saw. Name the saws (9 links)\nIt links to:\n[s0] Saw 0: category: saw")
+    acted = asyncio.run(GeneralReader().act(View("reader", Forward(question), (found, opened), 8)))
+    assert acted == Read("n1", 2)

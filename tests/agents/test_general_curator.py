@@ -79,6 +79,12 @@ def test_a_list_completes_the_value_that_its_members_share() -> None:
     assert taught("How many boats have the colour white?", "7") == {}, "the count says that some are missing"
 
 
+def test_a_question_over_all_pages_gets_the_whole_field() -> None:
+    question = "Which boat was launched first?"
+    assert taught(question, "Kestrel") == {f"launched of every page. {question}": ("b0", "b1", "b2", "b3")}
+    assert "launched of every page" not in "".join(taught("When was the Kestrel launched?", "1900-05-01"))
+
+
 def test_a_list_without_a_common_value_links_its_members() -> None:
     texts = {**TEXTS, "m": "Kestrel: Ann sails it.", "n": "Petrel: Ann sails it, too."}
     ((text, links),) = taught("What does Ann sail?", "Kestrel, Petrel", texts=texts).items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -63,13 +62,3 @@ def test_the_command_writes_all_or_nothing(tmp_path: Path) -> None:
         assert end.value.code == 0
     with pytest.raises(BadInput, match="there is no benchmark 'x'"):
         named("x", 0)
-
-
-@pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed (pip install 'kbgym[research]')")
-def test_parquet_holds_the_same_rows(tmp_path: Path) -> None:
-    from pyarrow import parquet
-
-    export("kbgym-people-v2", (0,), "0", tmp_path / "out", parquet=True)
-    for part in ("documents", "questions", "golds"):
-        rows = [json.loads(line) for line in (tmp_path / "out" / f"{part}.jsonl").read_text().splitlines()]
-        assert parquet.read_table(tmp_path / "out" / f"{part}.parquet").to_pylist() == rows

@@ -59,12 +59,7 @@ BROKEN = {
     "a question id twice": (_question(2, qid="q1"), "'q1' stands twice"),
     "a support of nothing": (_question(1, support=["s99"]), "q1 is supported by 's99', which is no document"),
     "a strange sentence": (_text("Ada Moss's job is tuner.", "Ada Moss tunes."), "s01 is no sentence"),
-    "a day that is none": (
-        _text("Ada Moss was born on March 1, 1930.", "Ada Moss was born on March 41, 1930."),
-        "s04 is no sentence",
-    ),
     "no job": (_drop("Dirk Lund's job is miner."), "Dirk Lund has 0 job sentences"),
-    "two jobs": (_text("Ada Moss's hobby is kites.", "Ada Moss's job is miner."), "Ada Moss has 2 job sentences"),
     "a negative count": (lambda s: s["meta"].update(n_distractors=-1), "is not a whole universe file"),
     "a stranger": (
         _text("Fitz Rook is a friend of Dirk Lund.", "Fitz Rook is a friend of Jon Doe."),
@@ -72,13 +67,11 @@ BROKEN = {
     ),
     "a wrong gold": (_question(1, golds=["miner"]), "q1 has the gold \\['miner'\\], but the people say \\['pilot'\\]"),
     "a wrong abstention": (_question(1, unanswerable=True), "q1 has the gold"),
-    "no gold": (_question(4, golds=[]), "q4 has the gold \\[\\]"),
     "not askable": (_question(5, text="Who is the pilot who lives in the city of Westby?"), "q5 cannot be asked"),
     "an unknown template": (_question(1, template="qc1_shoe"), "q1 is not of the template 'qc1_shoe'"),
     "another shape": (_question(1, text="What does Fitz Rook do?"), "q1 is not of the template 'qc1_job'"),
     "a person who is not there": (_question(1, text="What is the job of Jon Doe?"), "q1 names 'Jon Doe'"),
     "in no split": (lambda s: s["splits"]["train"].remove("q1"), "q1 is in no split"),
-    "no nodes": (lambda s: s.pop("nodes"), "is not a whole universe file"),
 }
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from kbgym import __version__
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.export import export as export_chats
 from kbgym.api import open
@@ -15,7 +14,7 @@ from kbgym.api.submission import check, pack
 from kbgym.canonical import write_lines
 from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.errors import BadInput
-from kbgym.integrations.trl import preferences, trajectories
+from kbgym.integrations.trl import preferences
 from kbgym.training.exam import summarise
 from kbgym.worlds.benchmark import GOLDS, NAMES
 from kbgym.worlds.benchmark import export as export_benchmark
@@ -45,9 +44,8 @@ def submit() -> None:
 @verb("benchmark", command)
 @click.option("--name", type=click.Choice(list(NAMES)), default="kbgym-people-v2", show_default=True)
 @click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
-@click.option("--parquet", is_flag=True, help="Parquet beside JSONL; needs kbgym[research].")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
-def benchmark_command(name: str, seeds: str, parquet: bool, out: Path) -> Printed:
+def benchmark_command(name: str, seeds: str, out: Path) -> Printed:
     """Write worlds of a benchmark as a data set: documents, questions, golds apart, and a card.
 
     The same name and seeds give the same bytes.
@@ -57,7 +55,7 @@ def benchmark_command(name: str, seeds: str, parquet: bool, out: Path) -> Printe
       kbgym export benchmark --name kbgym-people-v2 --seeds 0-1 --out datasets/people
     """
     chosen = seeds_in(seeds)
-    whole = export_benchmark(name, chosen, seeds, out, parquet)
+    whole = export_benchmark(name, chosen, seeds, out)
     result = {"out": str(out), "benchmark": name, "seeds": list(chosen), "hash": whole}
     text = f"{out}: {name}, {len(chosen)} worlds; {GOLDS}.jsonl apart from the questions; README.md is the card."
     return result, f"{text}\nhash {whole}"
@@ -68,34 +66,19 @@ def benchmark_command(name: str, seeds: str, parquet: bool, out: Path) -> Printe
 @click.option(
     "--preferences", "store", metavar="STORE", help="The FILEs are exams of this store: write pairs of passes."
 )
-@click.option(
-    "--trajectories", "passes", metavar="STORE", help="The FILEs are exams of this store: write them as ATIF."
-)
-@click.option("--atif", is_flag=True, help="A cassette's passes as ATIF trajectories instead of chats.")
 @click.option("--world", type=click.Path(path_type=Path), help="Where the store's questions are.  [a run's own]")
 @click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The JSONL file to write.")
-def transcripts_command(
-    files: tuple[Path, ...], store: str | None, passes: str | None, atif: bool, world: Path | None, out: Path
-) -> Printed:
+def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path | None, out: Path) -> Printed:
     """Write every pass recorded in a cassette as one line of chat messages, ready for fine-tuning.
 
     With --preferences the files are rows of two or more exams of one store; where two passes on a question differ, the
-    right one, or of two right ones the cheaper, is preferred, in TRL's format. With --trajectories every pass of the
-    exams is written as an ATIF trajectory, whoever read.
+    right one, or of two right ones the cheaper, is preferred, in TRL's format.
 
     \b
     Example:
       kbgym export transcripts runs/gpt/cassette.jsonl --out chats.jsonl
       kbgym export transcripts a.jsonl b.jsonl --preferences runs/r7 --out pairs.jsonl
-      kbgym export transcripts a.jsonl --trajectories runs/r7 --out atif.jsonl
     """
-    if passes is not None:
-        if store is not None:
-            raise BadInput("--preferences and --trajectories write different files; name one of them.")
-        with open(passes, world) as opened:
-            found = list(trajectories(opened, files, __version__))
-        write_lines(out, found)
-        return {"trajectories": len(found), "out": str(out)}, f"{out}: {len(found)} trajectories."
     if store is not None:
         if len(files) < 2:
             raise BadInput("preferences need the rows of at least two exams.")
@@ -104,11 +87,11 @@ def transcripts_command(
         write_lines(out, pairs)
         return {"pairs": len(pairs), "out": str(out)}, f"{out}: {len(pairs)} pairs."
     if len(files) > 1:
-        raise BadInput("name one cassette, or the exams' store with --preferences or --trajectories.")
+        raise BadInput("name one cassette, or the exams' store with --preferences.")
     (cassette,) = files
     if not cassette.is_file():
         raise BadInput(f"{cassette} is no cassette: there is no such file.")
-    count = export_chats(Cassette(cassette, record=False), out, __version__ if atif else None)
+    count = export_chats(Cassette(cassette, record=False), out)
     return {"transcripts": count, "out": str(out)}, f"{out}: {count} transcripts."
 
 

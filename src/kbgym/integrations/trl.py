@@ -1,8 +1,7 @@
-"""Passes of exams as others learn from them: two on one question as a preference, or each as an ATIF trajectory.
+"""Passes of exams as preferences: two passes on one question, in TRL's conversational format.
 
-From the rows of exams of one store and that store alone, whoever read. Of two passes the right one, or of two right
-ones the cheaper, is preferred. A pair is in the conversational preference format of TRL:
-`{"prompt": [...], "chosen": [...], "rejected": [...], "tools": [...]}`.
+Only the rows of exams of one store and that store are read. Of two passes the right one, or of two right ones the
+cheaper, is preferred: `{"prompt": [...], "chosen": [...], "rejected": [...], "tools": [...]}`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from kbgym.agents.llm.export import AtifAgent, chat, for_templates, trajectory
+from kbgym.agents.llm.export import chat, for_templates
 from kbgym.agents.llm.prompting import last_lines, messages, skill_of
 from kbgym.api.workspace import Workspace
 from kbgym.errors import BadInput
@@ -33,19 +32,6 @@ def preferences(opened: Workspace, exams: Iterable[Path]) -> Iterator[dict[str, 
                 (question, *chosen), (_, *rejected) = (_trained_on(row, opened)[:-1] for row in ranked)
                 said = {"prompt": [system, question], "chosen": chosen, "rejected": rejected}
                 yield {**said, "tools": openai_tools("reader")}
-
-
-def trajectories(opened: Workspace, exams: Iterable[Path], version: str) -> Iterator[dict[str, Any]]:
-    """Every pass of these exams, with its question and what it scored; a model is told of as it would be asked."""
-    store, system = opened.store, _system(opened)
-    for file in exams:
-        header = read_header(file)
-        for row in _rows_of(file, store).values():
-            scored = {"question": row.id, "golds": row.golds, "outcome": row.outcome, "f1": row.f1, "em": row.em}
-            who = AtifAgent(version, header.agent if header is not None else "unknown")
-            yield trajectory(
-                [system, *_said(row, store)], openai_tools("reader"), f"{file.stem}-{row.id}", who, **scored
-            )
 
 
 def _system(opened: Workspace) -> dict[str, str]:

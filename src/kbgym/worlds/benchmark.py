@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from kbgym.canonical import atomic_dir, digest, pretty, read_file, write_lines
-from kbgym.errors import BadInput, Missing
+from kbgym.errors import BadInput
 from kbgym.worlds.people import generate
 from kbgym.worlds.people3 import Dials
 from kbgym.worlds.people3 import generate as generate_v3
@@ -41,8 +41,8 @@ def named(name: str, seed: int) -> World:
     return NAMES[name](seed)
 
 
-def export(name: str, seeds: Sequence[int], asked: str, out: Path, parquet: bool = False) -> str:
-    """Write worlds of a benchmark as JSONL, optionally also as Parquet, with a dataset card; return their hash."""
+def export(name: str, seeds: Sequence[int], asked: str, out: Path) -> str:
+    """Write worlds of a benchmark as JSONL with a dataset card; return their hash."""
     if len(set(seeds)) != len(seeds):
         raise BadInput("a seed is named twice.")
     worlds = {seed: named(name, seed) for seed in seeds}
@@ -53,8 +53,6 @@ def export(name: str, seeds: Sequence[int], asked: str, out: Path, parquet: bool
                 parts.setdefault(part, []).extend({"seed": seed, **row} for row in rows)
         for part, rows in parts.items():
             write_lines(folder / f"{part}.jsonl", rows)
-            if parquet:
-                _write_parquet(folder / f"{part}.parquet", rows)
         whole = digest(b"".join(read_file(folder / f"{part}.jsonl") for part in sorted(parts)))
         (folder / "README.md").write_text(_card(name, asked, worlds, whole, parts), encoding="utf-8")
         about = {"benchmark": name, "seeds": list(seeds), "hash": whole}
@@ -101,12 +99,3 @@ def _card(name: str, asked: str, worlds: dict[int, World], whole: str, parts: Ta
 _UPDATES = """- `updates`: `seed`, `round`, `id`, `text`. Documents that are added in each round; the splits that end in
   `-updateN` are asked after round N. The splits that end in `-reworded` ask the test questions in held-out wordings.
 """
-
-
-def _write_parquet(file: Path, rows: list[dict[str, Any]]) -> None:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise Missing("Parquet needs pyarrow: run `pip install 'kbgym[research]'`, or leave --parquet out.") from error
-    parquet.write_table(pyarrow.Table.from_pylist(rows), file)

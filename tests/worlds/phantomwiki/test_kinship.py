@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbgym.index_keys.relations import BASIC, PATHS, singular
-from kbgym.worlds.phantomwiki.wiki import EITHER, RELATIONS, STATED, WALKS, Stated, Wiki, hops, spoken
+from kbgym.worlds.phantomwiki.wiki import EITHER, RELATIONS, STATED, WALKS, Stated, Wiki, spoken
 
 
 def wiki_of(families: Families) -> Wiki:
@@ -50,24 +50,16 @@ def test_there_are_45_relations_and_every_step_is_one():
 
 
 @pytest.mark.parametrize(
-    ("relation", "one", "several", "length"),
+    ("relation", "one", "several"),
     [
-        ("wife", "wife", "wives", 1),
-        ("child", "child", "children", 1),
-        ("great_grandchild", "great-grandchild", "great-grandchildren", 3),
-        ("sister_in_law", "sister-in-law", "sisters-in-law", 2),
-        ("second_aunt", "second aunt", "second aunts", 4),
-        (
-            "female_first_cousin_once_removed",
-            "female first cousin once removed",
-            "female first cousins once removed",
-            4,
-        ),
-        ("male_second_cousin", "male second cousin", "male second cousins", 5),
+        ("wife", "wife", "wives"),
+        ("great_grandchild", "great-grandchild", "great-grandchildren"),
+        ("sister_in_law", "sister-in-law", "sisters-in-law"),
+        ("male_first_cousin_once_removed", "male first cousin once removed", "male first cousins once removed"),
     ],
 )
-def test_a_relation_in_words(relation, one, several, length):
-    assert (spoken(relation), spoken(relation, plural=True), hops(relation)) == (one, several, length)
+def test_a_relation_in_words(relation, one, several):
+    assert (spoken(relation), spoken(relation, plural=True)) == (one, several)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

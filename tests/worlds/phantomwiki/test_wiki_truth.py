@@ -6,13 +6,11 @@ import re
 
 import pytest
 
-from kbgym.analysis.audit import Auditor
 from kbgym.errors import Damaged
-from kbgym.store import Store, source
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.phantomwiki import build, wiki_of
 from kbgym.worlds.phantomwiki.wiki import EITHER, STATED
-from kbgym.worlds.truth import Truth, group_of
+from kbgym.worlds.truth import Truth
 from kbgym.worlds.world import Key, World
 
 KINDS = {"date of birth": "birth", "occupation": "job", "hobby": "hobby", "gender": "gender"}
@@ -98,18 +96,6 @@ def test_paths_by_the_rules_of_the_families_and_by_the_wikis_walks(world, truth,
     assert seen > 5
 
 
-def test_a_person_has_the_own_documents_and_may_have_all_that_name_them(world, truth):
-    said = told(world)
-    for person in list(truth.names)[::7]:
-        key = Key("person", person)
-        own = {id for id, (_, subject, _) in said.items() if subject == person}
-        naming = {id for id, (_, subject, values) in said.items() if person in (subject, *values)}
-        assert truth.members(key) == own
-        assert {d.id for d in world.documents if truth.belongs(key, d.id)} == naming
-        others = {name for id in own for name in said[id][2] if said[id][0] in STATED}
-        assert truth.recitable(key) == others
-
-
 def test_what_is_asked_of_the_people_reached(world, truth):
     said = told(world)
     person = next(name for name in truth.names if truth.members(Key("child", name)))
@@ -125,27 +111,7 @@ def test_strangers_have_nothing(truth):
     assert not truth.members(Key("nonsense", next(iter(truth.names))))
 
 
-def test_rows_of_the_table():
-    assert group_of(Key("birth", "0128-09-05")) == "birth date"
-    assert group_of(Key("sibling.daughter", "x")) == "two-hop relation"
-
-
 def test_facts_that_are_none_are_named():
     bare = World((), (), {"kind": "phantomwiki"})
     with pytest.raises(Damaged, match="no PhantomWiki's"):
         kind_of(bare).truth(bare)
-
-
-def test_an_audit_finds_the_wrong_link_and_the_missing_member(world, truth):
-    """An index of a job with one holder too few and one stranger; one of a birth date; one of a relation."""
-    store = Store(source(document.id, document.text) for document in world.documents)
-    job = max(truth.values["job"], key=lambda value: len(truth.members(Key("job", value))))
-    right = [d.id for d in world.documents if truth.belongs(Key("job", job), d.id)]
-    wrong = next(d.id for d in world.documents if d.kind == "hobby")
-    store.link(index := store.add(f"People whose job is {job}"), [*right[1:], wrong])
-    date = next(iter(truth.values["birth"]))
-    store.link(born := store.add(date), [d.id for d in world.documents if truth.belongs(Key("birth", date), d.id)])
-    judged = {one.id: one for one in Auditor(store, truth).audit().indexes}
-    assert judged[index].key == Key("job", job) and judged[index].wrong == (wrong,)
-    assert len(judged[index].missing) == 1 and judged[index].members == len(right)
-    assert judged[born].key == Key("birth", date) and not judged[born].wrong and not judged[born].missing

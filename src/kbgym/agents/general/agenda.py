@@ -1,12 +1,14 @@
 """The agenda of any text: values of the fields that questions ask by, worked out from what earlier passes saw.
 
 A field is asked by as soon as an index of one of its values was written ("category: tool"). Its other values that
-several documents share are then worth an index each, those of most documents first. The agenda is fed the trace's turns
+several documents share are then worth an index each: first those of labels that most questions asked by, then those of
+most documents. The agenda is fed the trace's turns
 in order, live or replayed, and keeps nothing on disk.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator
 
 from kbgym.agents.general.fields import Field, fields_of
@@ -37,6 +39,7 @@ class GeneralAgenda:
         self._stating: dict[Field, dict[str, None]] = {}
         self._index: dict[Field, str] = {}
         self._written: dict[str, Field] = {}
+        self._asked: Counter[str] = Counter()  # questions by label
         self._links: dict[str, dict[str, None]] = {}
         self._searched: set[str] = set()
         self._lent: dict[Hashable, set[Field]] = {}
@@ -76,6 +79,7 @@ class GeneralAgenda:
         field = Field(label, rest.partition(". ")[0].rstrip("."))
         if colon and field in self._stating:
             self._written[id] = field
+            self._asked[label] += ". " in rest  # a question stands behind it
             self._index.setdefault(field, id)
 
     def _forget(self, id: str, deleted: bool) -> None:
@@ -104,7 +108,7 @@ class GeneralAgenda:
                 yield field, "incomplete"
         labels = {field.label for field in self._index}
         values = [field for field in self._stating if field.label in labels and field not in self._index]
-        for field in sorted(values, key=lambda one: (-len(self._stating[one]), one)):
+        for field in sorted(values, key=lambda one: (-self._asked[one.label], -len(self._stating[one]), one)):
             if LEAST <= len(self._stating[field]) <= MOST:
                 yield field, "sibling"
 

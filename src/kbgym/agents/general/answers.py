@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from kbgym.agents.general.fields import fields_of, page_of, sentences
+from kbgym.agents.general.fields import Field, fields_of, in_words, page_of, sentences
 from kbgym.agents.general.text import content_words, look_at, split_title
 
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
@@ -41,7 +41,8 @@ def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
     told = ranked[:_DOCUMENTS]
     if counted := re.match(r"(?:in )?how many (\w+)", lowered):
         stated = (_number_of(counted[1], split_title(text)[1]) for text in told)
-        if number := next(filter(None, stated), str(listed) if listed > 1 else ""):
+        seen = max(listed, _counted(asked, ranked))
+        if number := next(filter(None, stated), str(seen) if seen > 1 else ""):
             return number
     if value := field_value(question, told):
         return value
@@ -63,7 +64,9 @@ def field_value(question: str, texts: Sequence[str]) -> str:
     """Return the value of the field whose label the question has, on a page that it names; empty if there is none."""
     asked = frozenset(content_words(question))
     for text in texts[:_DOCUMENTS]:
-        named = asked & {*content_words(page_of(text))}
+        named = frozenset(content_words(page_of(text)))
+        if not named <= asked:
+            continue
         for label, value in fields_of(text) if named else ():
             words = {*content_words(label.replace("_", " "))}
             if words and words <= asked - named and not {*content_words(value)} <= asked:
@@ -83,11 +86,21 @@ def _speaking(asked: frozenset[str], texts: Sequence[str]) -> Iterator[tuple[str
     yield from ((page, sentence) for _, page, sentence in sorted(found, key=lambda one: -one[0]))
 
 
+def _counted(asked: frozenset[str], texts: Sequence[str]) -> int:
+    """Return the number of pages seen that state a field and value which the question has."""
+    pages: dict[Field, set[str]] = {}
+    for text in texts:
+        for field in fields_of(text):
+            if in_words(Field(field.label)) and in_words(field) <= asked:
+                pages.setdefault(field, set()).add(page_of(text))
+    return max(map(len, pages.values()), default=0)
+
+
 def _number_of(counted: str, body: str) -> str:
     """Return the number a text gives of something ("140 turns", "cost_crowns: 18,000"), empty where none."""
     for sentence in re.split(r"(?<=[.;!?])\s", body):
         words = [word for word in re.split(r"[\W\d_]+", sentence.lower()) if len(word) > 2]
         said = any(word.startswith(counted) or counted.startswith(word) for word in words)
-        if said and (found := _NUMBER.search(sentence)):
+        if said and (found := _NUMBER.search(_DATE.sub("", _YEAR.sub("", sentence)))):
             return found[0].rstrip(".,")
     return ""

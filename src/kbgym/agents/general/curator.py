@@ -21,6 +21,7 @@ from kbgym.gym.tools import MOST_TARGETS, PAGE_SIZE
 MOST_NAMES, MOST_PAGES = 3, 2  # names of a question and pages of candidates that are looked up
 MOST_MEMBERS = 12  # members of a list that are looked up one by one
 MOST_OF_VALUE = 60  # documents of one value: a value of more tells little
+MOST_OF_FIELD = 150
 LONGEST = 400  # characters of an alias beside its question
 _ADDRESS = re.compile(r"(?<!\w)\w+://\S+")
 
@@ -60,6 +61,9 @@ class GeneralCurator(PlannedPolicy):
         if members or re.fullmatch(r"\d{1,4}", found.answers[0]):
             yield from self._teach_set(found, members)
             return
+        if (whole := found.whole_field()) is not None:
+            yield from self._teach_field(whole, found)
+            return
         yield from self._search(found.answers[0], found)
         for name in found.names[:MOST_NAMES]:
             yield from self._search(f"{name} {found.answers[0]}", found)
@@ -68,6 +72,12 @@ class GeneralCurator(PlannedPolicy):
         if evidence := found.evidence():
             yield from self._search(page_of(found.texts[evidence[0]]), found)  # what the page itself is
             yield from self._write(alias_of(found, evidence), evidence)
+
+    def _teach_field(self, whole: Field, found: Findings) -> Working:
+        """Write the index of a whole field."""
+        stating = yield from self._gather(whole, found)
+        if len(stating) <= MOST_OF_FIELD:
+            yield from self._write(f"{whole.text}. {found.question}", stating)
 
     def _candidates(self, found: Findings) -> list[str]:
         """Return the likeliest pages of documents that state the answer."""
@@ -88,6 +98,9 @@ class GeneralCurator(PlannedPolicy):
                 question = found.question if len(linked) <= MOST_OF_VALUE else ""
                 yield from self._write(f"{field.text}. {question}".strip(), linked)
                 return
+        elif not members and (whole := found.whole_field()) is not None:
+            yield from self._teach_field(whole, found)
+            return
         if members:
             evidence = [ids[0] for ids in by_member.values() if ids]
             if len(evidence) == len(members):
@@ -100,16 +113,16 @@ class GeneralCurator(PlannedPolicy):
     def _gather(self, field: Field, found: Findings) -> Steps[list[str]]:
         """Return every document that states a value: pages of one search until one brings none."""
         for page in range(1, 2 + MOST_OF_VALUE // PAGE_SIZE):
-            shown = yield from self._search(field.text, found, page)
-            if not any(field in fields_of(text) for _, text in shown):
+            shown = yield from self._search(field.text if field.value else field.label, found, page)
+            if not any(field.is_stated(text) for _, text in shown):
                 break
-        return [id for id, text in found.texts.items() if field in fields_of(text)]
+        return [id for id, text in found.texts.items() if field.is_stated(text)]
 
     def _complete(self, field: Field, task: IndexTask, found: Findings) -> Working:
         found.see(task.known)
         if task.lookups:
             yield from self._gather(field, found)
-        stating = [id for id, text in found.texts.items() if field in fields_of(text) and id not in task.linked]
+        stating = [id for id, text in found.texts.items() if field.is_stated(text) and id not in task.linked]
         if task.index is not None:
             yield from self._link(task.index, stating)
         elif len(stating) > 1:

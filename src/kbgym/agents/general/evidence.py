@@ -18,6 +18,7 @@ _PAGE = 0.5  # what a word on a document's page counts beside one in the documen
 _CLEARLY = 2.0  # how much more than any other page the evidence speaks of a question without a known name
 _AS_GOOD = 0.95
 _MOST = 4  # documents of one answer
+_SEVERAL = 3  # pages with a label
 _SHARED = 0.8  # of the members of a set state what makes them members
 
 
@@ -141,6 +142,28 @@ class Findings:
             fitting = [field for field in everywhere if in_words(field) <= self.wanted.keys()]
             fitting = [field for field in fitting if {*content_words(field.label)} and {*content_words(field.value)}]
         return max(fitting, key=lambda one: (self._asks_by(one.value), -everywhere[one], one), default=None)
+
+    def whole_field(self) -> Field | None:
+        """Return the field that a question goes by as a whole, as "which has the lowest price?" does.
+
+        Its label is in the question, several pages have it, none of them is named, and the answer is one of them or a
+        count.
+        """
+        having: dict[str, set[str]] = {}
+        for text in self.texts.values():
+            for field in fields_of(text):
+                having.setdefault(field.label, set()).add(page_of(text))
+        first = self.answers[0] if self.answers else ""
+        fitting = [
+            label
+            for label, pages in having.items()
+            if len(pages) >= _SEVERAL
+            and in_words(Field(label)) <= self.wanted.keys()
+            and not any({*content_words(page)} <= self.wanted.keys() for page in pages)
+            and (first.isdigit() or any(is_about(page, first) for page in pages))
+        ]
+        worth = {label: self.relevance(in_words(Field(label))) for label in fitting}
+        return Field(max(fitting, key=lambda label: (worth[label], label))) if fitting else None
 
     def _asks_by(self, value: str) -> bool:
         return folded(value) in folded(self.question) or bool({*content_words(value)} & self.wanted.keys())

@@ -24,15 +24,20 @@ _PIECE = re.compile(r"(?:;|\||(?<=[^\s.])\.)(?:\s+|$)")
 
 
 class Field(NamedTuple):
-    """A field with one value."""
+    """A field with one value, or, without a value, the whole field."""
 
     label: str
-    value: str
+    value: str = ""
 
     @property
     def text(self) -> str:
         """The first words of its index."""
-        return f"{self.label}: {self.value}"
+        return f"{self.label}: {self.value}" if self.value else f"{self.label.replace('_', ' ')} of every page"
+
+    def is_stated(self, text: str) -> bool:
+        """Return True if a document states the value, or any value if there is none."""
+        found = fields_of(text)
+        return self in found if self.value else any(self.label == one.label for one in found)
 
 
 @lru_cache(maxsize=65_536)
@@ -40,10 +45,10 @@ def fields_of(text: str) -> tuple[Field, ...]:
     """Return the fields a document states. A value that is a list of codes ("cli web") counts for each code too."""
     found: dict[Field, None] = {}
     for piece in _PIECE.split(split_title(text)[1]):
-        path, colon, value = piece.rpartition(": ")
+        path, _, value = piece.rpartition(": ")
         label = path.rpartition(": ")[2].strip()
         words = value.split()
-        if not colon or not _LABEL.fullmatch(label) or len(label.split()) > _MOST_LABEL or len(words) > _MOST_VALUE:
+        if not words or not _LABEL.fullmatch(label) or len(label.split()) > _MOST_LABEL or len(words) > _MOST_VALUE:
             continue
         found[Field(label, value.strip())] = None
         if len(words) > 1 and all(map(_CODE.fullmatch, words)):
@@ -53,7 +58,7 @@ def fields_of(text: str) -> tuple[Field, ...]:
 
 def in_words(field: Field) -> frozenset[str]:
     """Return the words of a label and its value as a question may use them: "how_many" is two words."""
-    return frozenset(content_words(" ".join(_WORD.findall(field.text))))
+    return frozenset(content_words(" ".join(_WORD.findall(f"{field.label} {field.value}".replace("_", " ")))))
 
 
 @lru_cache(maxsize=65_536)

@@ -81,6 +81,8 @@ def _pages(memory: ReaderMemory) -> Iterator[Move]:
 
 def _openings(memory: ReaderMemory) -> Iterator[Move]:
     for one in memory.seen.values():
+        if one.pages and (one.links or 0) > len(one.targets):
+            yield Move(Read(one.id, one.pages + 1), OPEN * one.belief)
         if one.opened or not (likely := _has_links(memory, one)):
             continue
         opened = memory.was_opened(one.title) + _leads_back(memory, one)

@@ -42,6 +42,7 @@ class SeenDocument(msgspec.Struct):
     rank: int = 0  # by the question, from 1; 0 where something else led here
     links: int | None = None
     opened: bool = False
+    pages: int = 0  # of its links that were read
     learnt: bool = False  # shown because a question like this one led to it
     targets: tuple[str, ...] = ()  # the texts it links to, once it was opened
 
@@ -109,8 +110,8 @@ class ReaderMemory:
                         self._show(id, text, _BEST / (1.0 + ((place + 1) / _FALLS) ** 2), place + 1)
                     else:
                         self._show(id, text, self._by_name(place, text))
-            case Read(id) if shown:
-                self._open(id, shown)
+            case Read(id, page) if shown:
+                self._open(id, shown, page)
         for id, _ in shown:
             if id in marks:
                 self.seen[id].links = marks[id]
@@ -118,7 +119,9 @@ class ReaderMemory:
     def _learnt(self, slot: list[tuple[str, str]], links: int | None) -> None:
         """Take in the reserved slot: an index that fits the question, then the first documents it links to."""
         (index, heading), *targets = slot
-        self._show(index, heading, _LEARNT * self.relevance(word_set(heading)))
+        value = content_words(heading.partition(". ")[0].partition(": ")[2])
+        fits = bool(value) and {*value} <= self.wanted.keys()  # the index of a value that the question has
+        self._show(index, heading, _SAID if fits else _LEARNT * self.relevance(word_set(heading)))
         above = self.seen[index]
         self.doubt *= 1.0 - above.belief
         self._read.update(above.words, *(word_set(text) for _, text in targets))
@@ -132,12 +135,13 @@ class ReaderMemory:
         """Return the belief in a document that a name found: the first result, or one that speaks of the question."""
         return _FOUND / (place + 1) + _WORDS * self.relevance(word_set(text)) ** 2
 
-    def _open(self, id: str, shown: list[tuple[str, str]]) -> None:
+    def _open(self, id: str, shown: list[tuple[str, str]], page: int) -> None:
         first, *linked = shown
         if id not in self.seen:
             self._show(id, first[1], 0.0)
         above = self.seen[id]
-        above.opened, above.links, above.targets = True, len(linked), tuple(text for _, text in linked)
+        above.targets = (*(above.targets if page > 1 else ()), *(text for _, text in linked))
+        above.opened, above.pages, above.links = True, page, len(above.targets)
         self.opened.add(word_set(above.title or above.text))
         belief = self.page_belief(above)
         if linked:

@@ -1,60 +1,22 @@
-"""Recorded passes as chat transcripts for fine-tuning, or as ATIF trajectories (Agent Trajectory Interchange Format).
+"""Recorded passes as chat transcripts for fine-tuning, one JSON line each: `{"messages": [...], "tools": [...]}`.
 
-A transcript is a JSON line: `{"messages": [...], "tools": [...]}`. A pass is a chain of requests each of which extends
-the one before; the last one holds it all. Corrections and the replies that made them necessary are left out, and so are
-passes that ended without a valid reply. Trajectories are written as version 1.6 with no newer field, so that readers of
-that and of newer versions accept them.
-
-Transcripts are in the form that TRL's chat templates take: arguments are objects, the content of a call is "", and each
-message that was answered ends with the lines its request ended with, such as "Actions left: 14.".
+A pass is a chain of requests each of which extends the one before; the last one holds it all. Corrections and the
+replies that made them necessary are left out, and so are passes that ended without a valid reply. Transcripts are in
+the form that TRL's chat templates take: arguments are objects, the content of a call is "", and each message that was
+answered ends with the lines its request ended with, such as "Actions left: 14.".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from kbgym.agents.llm.cassette import Cassette, Exchange
 from kbgym.agents.llm.values import Call, Message, assistant_call
 from kbgym.canonical import decode, encode, write_lines
-
-VERSION = "ATIF-v1.6"
-
-
-class AtifAgent(NamedTuple):
-    """The agent of a trajectory: kbgym's version, and the reader's or model's name."""
-
-    version: str
-    model: str
-
-
-def trajectory(
-    said: Iterable[dict[str, Any]], tools: Sequence[dict[str, Any]], session: str, agent: AtifAgent, **extra: Any
-) -> dict[str, Any]:
-    """Return one pass: a step for the system's and the user's message, then one for every call with its result."""
-    steps: list[dict[str, Any]] = []
-    for message in said:
-        if message["role"] == "tool":
-            shown = {"source_call_id": message["tool_call_id"], "content": message["content"]}
-            steps[-1]["observation"] = {"results": [shown]}
-        else:
-            source = "agent" if message["role"] == "assistant" else message["role"]
-            step = {"step_id": len(steps) + 1, "source": source, "message": message.get("content") or ""}
-            steps.append(
-                step | ({"tool_calls": calls} if (calls := list(map(_call, message.get("tool_calls", ())))) else {})
-            )
-    who = {"name": "kbgym", "version": agent.version, "model_name": agent.model, "tool_definitions": list(tools)}
-    found = {"schema_version": VERSION, "session_id": session, "agent": who, "steps": steps}
-    return {**found, "final_metrics": {"total_steps": len(steps)}, **({"extra": extra} if extra else {})}
-
-
-def _call(call: dict[str, Any]) -> dict[str, Any]:
-    """Return a call as ATIF has it."""
-    asked = call["function"]
-    return {"tool_call_id": call["id"], "function_name": asked["name"], "arguments": _arguments(asked)}
 
 
 def _arguments(function: dict[str, Any]) -> dict[str, Any]:
@@ -80,13 +42,9 @@ def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
             yield _chat(exchange, ends)
 
 
-def export(cassette: Cassette, out: Path, atif: str | None = None) -> int:
-    """Write the transcripts, or trajectories of the version named by `atif`, and return their number."""
+def export(cassette: Cassette, out: Path) -> int:
+    """Write the transcripts and return their number."""
     chats = list(transcripts(cassette))
-    if atif is not None:
-        played = ", ".join(dict.fromkeys(exchange.model for exchange in cassette.exchanges))
-        named = [(f"{cassette.path.stem}-{number}", one) for number, one in enumerate(chats, 1)]
-        chats = [trajectory(one["messages"], one["tools"], name, AtifAgent(atif, played)) for name, one in named]
     write_lines(out, chats)
     return len(chats)
 

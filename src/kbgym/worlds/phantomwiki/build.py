@@ -1,4 +1,4 @@
-"""A world out of what `pw-generate` wrote: documents, facts, and four splits whose shared keys are counted.
+"""Build a world from the output of `pw-generate`: documents, facts, and four splits whose shared keys are counted.
 
 Two templates are reserved: the two that go through a relation of a named person, so that what the test asks is a new
 composition of trained parts, and because of all pairs they share fewest keys with the others. Tautologies ("What is the
@@ -26,7 +26,7 @@ RESERVED = ("attribute-of-relation", "count-of-relation")
 
 
 class Shipped(msgspec.Struct, frozen=True):
-    """What the folder held, and what of its questions can be put into splits."""
+    """The content of the folder, and its questions that can be put into splits."""
 
     articles: int
     sentences: int
@@ -36,7 +36,7 @@ class Shipped(msgspec.Struct, frozen=True):
 
 
 class Leakage(msgspec.Struct, frozen=True):
-    """How many questions of a split name a key that a training question names too."""
+    """The questions of a split, and those that share a key with a training question."""
 
     questions: int
     shared: int
@@ -72,7 +72,7 @@ def build(folder: Path, sizes: Sizes | None = None, seed: int = 1) -> tuple[Worl
 
 
 def _documents(articles: Sequence[Article], seed: int) -> tuple[tuple[Document, ...], list[dict[str, Any]]]:
-    """The sentences, and the people as plain facts."""
+    """Return the sentences as documents, and the people as plain facts."""
     ids = {article.title: f"p{place:04d}" for place, article in enumerate(articles, 1)}
     told: list[tuple[str, str, tuple[str, ...]]] = []
     people: list[dict[str, Any]] = []
@@ -88,7 +88,7 @@ def _documents(articles: Sequence[Article], seed: int) -> tuple[tuple[Document, 
 
 
 def wiki_of(world: World) -> Wiki:
-    """The people of a world as something that can be asked."""
+    """Return the wiki of a world."""
     people = world.facts.get("people", ())
     try:
         names = {person["id"]: person["name"] for person in people}
@@ -108,7 +108,7 @@ def wiki_of(world: World) -> Wiki:
 
 
 def question_of(instance: Instance, id: str, split: str) -> Question:
-    """As the world keeps it: several answers are one gold, separated by commas as the package separates them."""
+    """Return a question; several answers are one gold, separated by commas as in the package."""
     return Question(
         id=id or ":".join([instance.template, *instance.slots, instance.key.kind, instance.key.value]),
         split=split,
@@ -121,16 +121,16 @@ def question_of(instance: Instance, id: str, split: str) -> Question:
     )
 
 
-def pool(world: World, template: str, tautologies: bool = False) -> Iterator[Question]:
-    """Every question a template can ask, lazily, as a question of the split "pool"."""
+def pool(world: World, template: str) -> Iterator[Question]:
+    """Yield every question a template can ask, as a question of the split "pool"."""
     if template not in TEMPLATES:
         raise BadInput(f"there is no template {template!r}; PhantomWiki has {', '.join(TEMPLATES)}.")
     instances = wiki_of(world).pool(TEMPLATES.index(template))
-    return (question_of(one, "", "pool") for one in instances if tautologies or not one.tautology)
+    return (question_of(one, "", "pool") for one in instances if not one.tautology)
 
 
 def leakage(world: World) -> dict[str, Leakage]:
-    """For every split but training, how many of its questions name a key that training names."""
+    """Return the leakage of every split but training."""
     trained = {key for question in world.split("train") for key in question.keys}
     return {
         name: Leakage(count, sum(any(key in trained for key in question.keys) for question in world.split(name)))
@@ -140,7 +140,7 @@ def leakage(world: World) -> dict[str, Leakage]:
 
 
 def _match(wiki: Wiki, generated: Sequence[Generated]) -> list[Instance]:
-    """The shipped questions as instances of our pools, each once, in their order."""
+    """Return the shipped questions as instances of our pools, each once, in their order."""
     wanted: dict[str, Generated] = {one.question: one for one in generated}
     found: dict[str, Instance] = {}
     for type in sorted({one.type for one in generated}):
@@ -173,7 +173,7 @@ def _from_shipped(found: Iterable[Instance], sizes: Sizes) -> Drawn:
 
 
 def _take(stock: Mapping[str, list[Instance]], reserved: bool, n: int, split: str) -> list[Instance]:
-    """`n` instances from the ends of the lists, the templates in turn as long as they last."""
+    """Return `n` instances from the ends of the lists, the templates in turn as long as they last."""
     names = [name for name in TEMPLATES if (name in RESERVED) == reserved]
     there = sum(len(stock[name]) for name in names)
     if n > there:
@@ -187,7 +187,7 @@ def _take(stock: Mapping[str, list[Instance]], reserved: bool, n: int, split: st
 
 
 def _ordered(parts: Sequence[tuple[str, list[Instance]]]) -> Drawn:
-    """The splits one after the other, the parts of one split mixed evenly."""
+    """Return the splits one after the other, the parts of each mixed evenly."""
     splits: dict[str, list[list[Instance]]] = {}
     for split, instances in parts:
         splits.setdefault(split, []).append(instances)

@@ -1,4 +1,4 @@
-"""Which documents belong under a key of a PhantomWiki, from its facts.
+"""The documents that belong under a key of a PhantomWiki, from its facts.
 
     key                       its members                      what serves a member
     job, hobby, birth = V     everybody with V                 the document that gives this person this value
@@ -115,7 +115,7 @@ class WikiKind:
 
 
 def _example(form: str) -> str:
-    """A sentence of this form that no world holds: one that did would tell a fact nobody has looked for."""
+    """Return a sentence of a form that no world holds, so that it reveals no fact."""
     sentence = form.replace("RELATIONS", "sisters").replace("RELATION", "sister").replace("VALUE", "an example")
     for name in ("Una Sample", "Ida Sample", "Eva Sample"):
         sentence = sentence.replace("NAME", name, 1)

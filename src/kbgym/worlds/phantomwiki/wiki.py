@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from kbgym.errors import BadInput
 from kbgym.worlds.world import Key
 
 # The generator's names of attributes, ours, and the words of its sentences and questions.
@@ -67,17 +66,12 @@ WALKS = {
     "son_in_law": ("child", "husband"),
 }
 
-# The 45 relations questions ask about. Nobody asks for a "spouse".
+# The 45 relations that questions ask about; "spouse" is not among them.
 RELATIONS = (*STATED, *(name for name in EITHER if name != "spouse"), *WALKS)
 
 
-def hops(relation: str) -> int:
-    """How many sentences one has to read in a row to follow a relation."""
-    return sum(map(hops, WALKS[relation])) if relation in WALKS else 1
-
-
 def spoken(relation: str, plural: bool = False) -> str:
-    """A relation in words: great_aunt, great-aunt; father_in_law, fathers-in-law; female_cousin, female cousins."""
+    """Return a relation in words: great_aunt, great-aunt; father_in_law, fathers-in-law."""
     head, law, _ = relation.partition("_in_law")
     head, once, _ = head.partition("_once_removed")
     head = head.replace("great_", "great-").replace("_", " ")
@@ -105,7 +99,7 @@ Found = Mapping[str, frozenset[str]]
 
 
 class Stated(NamedTuple):
-    """What one document says: the people in a relation to somebody, or the value of an attribute."""
+    """The content of a document: the people in a relation to a person, or the value of an attribute."""
 
     document: str
     kind: str
@@ -125,7 +119,6 @@ class Instance(NamedTuple):
     text: str
     answers: tuple[str, ...]
     support: frozenset[str]
-    hops: int
 
     @property
     def template(self) -> str:
@@ -133,7 +126,7 @@ class Instance(NamedTuple):
 
     @property
     def tautology(self) -> bool:
-        """It asks for the very value it names."""
+        """True if the question asks for the value that it names."""
         return self.type == 4 and self.slots[0] == self.key.kind
 
 
@@ -148,7 +141,7 @@ class Wiki:
             self._values[subject, kind] = values
 
     def reach(self, person: str, relation: str) -> Found:
-        """Everybody who is `relation` of the person. Nobody is their own cousin, near or far."""
+        """Return the people in a relation to a person. A walk of cousins back to the person is left out."""
         found = self._reached.get((person, relation))
         if found is None:
             found = self._reached[person, relation] = dict(sorted(self._walk(person, relation).items()))
@@ -170,7 +163,7 @@ class Wiki:
 
     @cached_property
     def holders(self) -> dict[Key, tuple[str, ...]]:
-        """Every attribute value with the people who have it."""
+        """The people by attribute value."""
         holders: dict[Key, list[str]] = {}
         for person in self.people:
             for name in ATTRIBUTES:
@@ -179,9 +172,7 @@ class Wiki:
         return {key: tuple(holders[key]) for key in sorted(holders)}
 
     def pool(self, type: int) -> Iterator[Instance]:
-        """All instances of a template that have an answer (a count: where somebody asked about has at least one)."""
-        if not 0 <= type < len(TEMPLATES):
-            raise BadInput(f"PhantomWiki has no question type {type}.")
+        """Yield all instances of a template that have an answer; a count must not be 0 for everybody asked about."""
         if type in (1, 3, 5, 7):
             for person in self.people:
                 yield from self._about(type, Key("person", person), {person: frozenset()})
@@ -190,36 +181,36 @@ class Wiki:
                 yield from self._about(type, key, {one: frozenset({self._ids[one, key.kind]}) for one in people})
 
     def _about(self, type: int, key: Key, start: Found) -> Iterator[Instance]:
-        """The instances of a template for one key, which stands for the people in `start`."""
+        """Yield the instances of a template for one key, which stands for the people in `start`."""
         if type == 2:
-            yield _instance(type, (), key, start, 1)
+            yield _instance(type, (), key, start)
         elif type == 4:
             for name in ATTRIBUTES:
                 if values := self._attribute(start, name):
-                    yield _instance(type, (name,), key, values, 2)
+                    yield _instance(type, (name,), key, values)
         elif type in (6, 7):
             for relation in RELATIONS:
-                yield from self._counts(type, (relation,), key, start, hops(relation) + (type == 6))
+                yield from self._counts(type, (relation,), key, start)
         else:
             for relation in RELATIONS:
                 people = self._step(start, relation)
                 if people:
-                    yield from self._from(type, relation, key, people, hops(relation) + (type == 0))
+                    yield from self._from(type, relation, key, people)
 
-    def _from(self, type: int, relation: str, key: Key, people: Found, depth: int) -> Iterator[Instance]:
-        """The instances that ask for people reached over a relation, or something of theirs."""
+    def _from(self, type: int, relation: str, key: Key, people: Found) -> Iterator[Instance]:
+        """Yield the instances that ask for people reached over a relation, or for an attribute of theirs."""
         if type in (0, 1):
-            yield _instance(type, (relation,), key, people, depth)
+            yield _instance(type, (relation,), key, people)
         elif type == 3:
             for name in ATTRIBUTES:
                 if values := self._attribute(people, name):
-                    yield _instance(type, (name, relation), key, values, depth + 1)
+                    yield _instance(type, (name, relation), key, values)
         else:
             for counted in RELATIONS:
-                yield from self._counts(type, (counted, relation), key, people, depth + hops(counted))
+                yield from self._counts(type, (counted, relation), key, people)
 
     def _step(self, start: Found, relation: str) -> dict[str, frozenset[str]]:
-        """From everybody in `start` to whom the relation leads, the documents of all ways there together."""
+        """Return the people whom a relation leads to, with the documents of all ways there."""
         there: dict[str, frozenset[str]] = {}
         for person, seen in start.items():
             for other, read in self.reach(person, relation).items():
@@ -233,18 +224,18 @@ class Wiki:
                 there[value] = there.get(value, frozenset()) | seen | {self._ids[person, name]}
         return there
 
-    def _counts(self, type: int, slots: tuple[str, ...], key: Key, start: Found, depth: int) -> Iterator[Instance]:
+    def _counts(self, type: int, slots: tuple[str, ...], key: Key, start: Found) -> Iterator[Instance]:
         there: dict[str, frozenset[str]] = {}
         for person, seen in start.items():
             reached = self.reach(person, slots[0])
             number = str(len(reached))
             there[number] = there.get(number, frozenset()).union(seen, *reached.values())
         if any(number != "0" for number in there):
-            yield _instance(type, slots, key, there, depth)
+            yield _instance(type, slots, key, there)
 
 
 def wording(type: int, slots: tuple[str, ...], key: Key) -> str:
-    """The question as PhantomWiki words it."""
+    """Return the question in PhantomWiki's wording."""
     whom = key.value if key.kind == "person" else f"the person whose {ATTRIBUTES[key.kind]} is {key.value}"
     if type in (0, 1):
         return f"Who is the {spoken(slots[0])} of {whom}?"
@@ -257,6 +248,6 @@ def wording(type: int, slots: tuple[str, ...], key: Key) -> str:
     return f"How many {spoken(slots[0], plural=True)} does {whom} have?"
 
 
-def _instance(type: int, slots: tuple[str, ...], key: Key, found: Found, depth: int) -> Instance:
+def _instance(type: int, slots: tuple[str, ...], key: Key, found: Found) -> Instance:
     support: frozenset[str] = frozenset().union(*found.values())
-    return Instance(type, slots, key, wording(type, slots, key), tuple(sorted(found)), support, depth)
+    return Instance(type, slots, key, wording(type, slots, key), tuple(sorted(found)), support)
