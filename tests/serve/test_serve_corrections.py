@@ -200,7 +200,9 @@ def main(arguments: list[str]) -> int:
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_a_correction_outlives_another_import_and_names_what_changed(tmp_path: Path, changed: bool) -> None:
+def test_a_correction_outlives_another_import_and_names_what_changed(
+    tmp_path: Path, changed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     files, world, store = tmp_path / "files", tmp_path / "world", tmp_path / "store"
     files.mkdir()
     page = "# Ystad\n\nThe baker of Ystad is Bo Berg. He opens at six.\n\n## Harbour\n\nThe harbour of Ystad is deep.\n"
@@ -223,8 +225,10 @@ def test_a_correction_outlives_another_import_and_names_what_changed(tmp_path: P
     assert document in asked()
     (files / "ystad.md").write_text(page.replace("six", "seven") if changed else page)
     (files / "ny.md").write_text("# Ny\n\nThe baker of Ny is Di Ek.\n")
-    updating = ["import", "corpus", str(files), "--out", str(world), "--update", "--store", str(store), "--quiet"]
+    updating = ["import", "corpus", str(files), "--out", str(world), "--update", "--store", str(store), "--json"]
     assert main(updating) == 0
+    named = json.loads(capsys.readouterr().out)["store"]["affected"]
+    assert [one["id"] for one in named] == ([document] if changed else [])
     assert document in asked()
     corrections = Corrections()
     (found,) = standing(corrections, StoreFolder(store).store(watch=replaying([corrections])))
