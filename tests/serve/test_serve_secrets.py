@@ -96,3 +96,20 @@ def test_a_tokens_file_that_is_a_link_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(BadInput):
         new_token(tmp_path / "tokens.jsonl", "rex", "reader")
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_tokens_leave_no_trace_in_files_or_logs(tmp_path: Path) -> None:
+    file, place = tmp_path / "tokens.jsonl", family_store(tmp_path / "store")
+    token = new_token(file, "ada", "curator")
+    server = Server(place, "--tokens", str(file))
+    with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as ada:
+        assert (
+            ada.post("/v1/teach", json={"question": QUESTION, "answers": ["Di Ek"], "answer": "x"}).status_code == 200
+        )
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "how_sure", "arguments": {}}}
+        assert ada.post("/mcp", json=call).status_code == 200
+        assert ada.post("/v1/search", content=token.encode()).status_code == 415
+        shown = "".join(ada.get(path).text for path in ("/v1/learning", "/v1/stats", "/metrics", "/docs", "/health"))
+    said = server.stop()
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert token not in shown + said and token.encode() not in written
