@@ -42,7 +42,6 @@ def unit_rows(count: int, seed: int) -> Rows:
 def filled(count: int) -> tuple[ExactIndex, Rows]:
     rows = unit_rows(count, 0)
     index = ExactIndex(DIMENSIONS)
-    index.reserve(count + 1000)
     index.put_many([f"d{number}" for number in range(count)], rows)
     return index, rows
 

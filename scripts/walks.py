@@ -89,9 +89,9 @@ def http_edit(folder: Path, world: World) -> set[str]:
 
     async def work() -> None:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
-            (await client.post("/add", json={"text": "The ferry is late."})).raise_for_status()
+            (await client.post("/v1/add", json={"text": "The ferry is late."})).raise_for_status()
             with counted(files):
-                (await client.post("/add", json={"text": "The train is early."})).raise_for_status()
+                (await client.post("/v1/add", json={"text": "The train is early."})).raise_for_status()
         await online.stop()
         await online.live.close()
 

@@ -31,18 +31,3 @@ def test_every_make_target_exists():
     pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     named = set(re.findall(r"(?:^|`)make ([a-z-]+)(?=`| *#|$)", pages, re.MULTILINE))
     assert {"demo", "test", "docs"} <= named <= targets
-
-
-def test_what_is_said_of_the_example_corpus_was_measured():
-    """The table in docs/your-own-documents.md is the benchmark's, row by row."""
-    results = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
-    measured = [cells for line in results.splitlines() if (cells := _cells(line))[:1] == ["skarn, unseen"]]
-    kept = {(c[3].partition(", ")[2], c[4], c[6], c[7] or "1", c[8] or "1") for c in measured}
-    page = (ROOT / "docs" / "your-own-documents.md").read_text(encoding="utf-8")
-    table = page.partition("| store | links |")[2].partition("\n\n")[0]
-    said = [tuple(_cells(line)[1:]) for line in table.splitlines()[2:]]
-    assert len(said) == 5 and set(said) <= kept
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("|").split("|")]

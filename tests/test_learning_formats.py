@@ -91,14 +91,15 @@ class TestTrl:
     def test_trls_own_templates_render_every_call_and_every_budget(self, tmp_path, tokenizer, name):
         import trl
 
-        found = sorted((Path(trl.__file__).parent / "chat_templates").glob(f"{name}*.jinja"))
-        assert found, f"TRL ships no template {name}"
+        folder = Path(trl.__file__).parent / "chat_templates"
+        # What TRL trains with; a template without such a variant is used as it is.
+        template = next(one for one in (folder / f"{name}_training.jinja", folder / f"{name}.jinja") if one.exists())
+        tokenizer.chat_template = template.read_text(encoding="utf-8")
         chats = written(tmp_path, HARBOUR / "scripted.cassette.jsonl")
-        for template in found:
-            tokenizer.chat_template = template.read_text(encoding="utf-8")
-            for chat in chats[:5]:
-                text = tokenizer.apply_chat_template(chat["messages"], tools=chat["tools"], tokenize=False)
-                calls = [call for one in chat["messages"] for call in one.get("tool_calls", ())]
-                assert all(str(value) in text for call in calls for value in call["function"]["arguments"].values())
-                answered = sum(one["role"] in ("user", "tool") for one in chat["messages"])
-                assert text.count("Actions left: ") == answered
+        passes = [chat for chat in chats if any(one["role"] == "tool" for one in chat["messages"])]
+        for chat in passes[:5]:
+            text = tokenizer.apply_chat_template(chat["messages"], tools=chat["tools"], tokenize=False)
+            calls = [call for one in chat["messages"] for call in one.get("tool_calls", ())]
+            assert all(str(value) in text for call in calls for value in call["function"]["arguments"].values())
+            assert text.count("Actions left: ") == sum(one["role"] in ("user", "tool") for one in chat["messages"])
+        assert passes

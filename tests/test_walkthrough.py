@@ -5,7 +5,6 @@ When one of these says that it no longer fits: python scripts/record_walkthrough
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import shlex
@@ -19,12 +18,10 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "scripts"))
 
-from harbour_player import DRAFTS, INDEX, curate, read  # noqa: E402
-from record_walkthrough import CASSETTE, MODEL, NAMED, PAGE, commands, merged  # noqa: E402
+from record_walkthrough import CASSETTE, MODEL, NAMED, PAGE, commands  # noqa: E402
 
 from kbgym.agents.llm.cassette import Cassette  # noqa: E402
 from kbgym.agents.llm.prompting import prompt  # noqa: E402
-from kbgym.gym.actions import Add, Answer, Done, LinkMany, Search  # noqa: E402
 from kbgym.gym.tools import openai_tools  # noqa: E402
 
 AGAIN = "the recording no longer fits: run python scripts/record_walkthrough.py"
@@ -59,50 +56,6 @@ def test_every_command_that_needs_a_model_names_the_recording():
     named = [command for command in commands() if NAMED in command]
     assert {shlex.split(command)[1] for command in named} == {"train", "exam", "questions"}
     assert not any("llm:" in command for command in commands())
-
-
-def test_a_reader_never_says_what_it_has_not_seen():
-    steps = read("Who owns the Kestrel?", ["Her owner is Ingrid Falk"], "Ingrid Falk")
-    action, seen = next(steps), 0
-    while not isinstance(action, Answer):
-        action, seen = steps.send("[d1] The Kestrel is a trawler."), seen + 1
-    assert action.text == "unknown" and seen > 1
-    steps = read("Who owns the Kestrel?", ["Her owner is Ingrid Falk"], "Ingrid Falk")
-    next(steps)
-    assert steps.send("[d2] Boats > Kestrel: Her owner is Ingrid Falk.") == Answer("Ingrid Falk")
-
-
-def test_a_reader_counts_only_when_it_has_seen_all():
-    steps = read("How many landings did the Ferry Inn buy?", ["Buyer: Ferry Inn"], "2")
-    assert next(steps) == Search("Ferry Inn", 1)
-    assert not isinstance(steps.send("[a] Boat: Brent; Buyer: Ferry Inn"), Answer)
-    assert steps.send("[b] Boat: Petrel; Buyer: Ferry Inn") == Answer("2")
-
-
-def test_a_curator_links_what_names_the_key_and_nothing_else():
-    steps = curate("Who owns the Kestrel?", ["nobody"])
-    assert next(steps) == Search(INDEX.format("Kestrel"), 1)
-    assert steps.send("Nothing found.") == Search("Kestrel", 1)
-    assert steps.send("[a] The Kestrel is old.\n[b] The Petrel is old.\n[c] Berth 2 is the Kestrel's.").page == 2
-    assert steps.send("[b] The Petrel is old.") == Add("Everything about Kestrel.")
-    assert steps.send("Added.\n[n1] Everything about Kestrel.") == LinkMany("n1", ("a", "c"))
-    assert steps.send("Linked.") == Done()
-
-
-def test_one_draft_is_wrong_on_purpose_so_that_the_check_is_seen_to_work():
-    known = {row["question"] for row in csv.DictReader((CASSETTE.parent / "questions.csv").open(newline=""))}
-    assert ("When was Dunmore Yard founded?", "1912", ("founded in 1921",)) in DRAFTS
-    assert not known & {question for question, _, _ in DRAFTS}
-
-
-def test_cassettes_are_put_together_with_every_reply(cassette, tmp_path):
-    text = CASSETTE.read_text(encoding="utf-8")
-    (tmp_path / "a.cassette.jsonl").write_text(text)
-    (tmp_path / "b.cassette.jsonl").write_text(text)
-    lines = merged(sorted(tmp_path.glob("*.jsonl")))
-    (tmp_path / "both.jsonl").write_text("\n".join(lines) + "\n")
-    assert len(Cassette(tmp_path / "both.jsonl", record=False)) == 2 * len(cassette)
-    assert lines.count(text.splitlines()[0]) == 1
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ MOST = _HALF * _HALF
 
 
 def code(number: int) -> str:
-    """The code of a number from 1 to MOST - 1."""
+    """Return the code of a number from 1 to MOST - 1."""
     left, right = divmod(number, _HALF)
     for turn in range(_ROUNDS):
         left, right = right, (left + _mixed(turn, right)) % _HALF
@@ -29,7 +29,7 @@ def code(number: int) -> str:
 
 
 def number_of(id: str) -> int:
-    """The number of a code, 0 for any other id."""
+    """Return the number of a code, or 0 for any other id."""
     if len(id) != 7 or any(sign not in _PLACES for sign in id) or _check(id[:6]) != id[6]:
         return 0
     rest = 0

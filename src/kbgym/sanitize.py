@@ -31,19 +31,19 @@ _FORMULA = tuple("=+-@＝＋－＠\t\r")
 
 
 def is_plain(text: str) -> bool:
-    """Whether a line of text shows everything it holds."""
+    """Return True if a line of text shows everything it holds."""
     return (text.isascii() and text.isprintable()) or _pattern(_UNSAFE).search(text) is None
 
 
 def sanitize(text: str) -> tuple[str, int]:
-    """A text without what does not show, and how many characters that was; line ends and tabs stay."""
+    """Return a text without invisible characters, and how many were removed; line ends and tabs stay."""
     shown, hidden = _pattern(_HIDDEN).subn("", text)
     plain, controls = _pattern(_CONTROLS).subn(" ", shown)
     return plain, hidden + controls
 
 
 def safe_text(text: str) -> str:
-    """A text as one line a terminal can be given: what does not show is written out, as `\\x1b`."""
+    """Return a text as one line for a terminal; invisible characters are escaped, as `\\x1b`."""
     return text if text.isascii() and text.isprintable() else _pattern(_UNSAFE).sub(_written, text)
 
 
@@ -54,12 +54,12 @@ def safe_json(data: bytes) -> str:
 
 
 def safe_cell(text: str) -> str:
-    """A text as a table's cell: a spreadsheet would carry out what begins like a formula, so a quote goes before it."""
+    """Return a text as a table cell; a quote goes before what a spreadsheet would run as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def number_in(text: str) -> int | None:
-    """The number a text writes in plain digits; None where it is none, or longer than any number here is."""
+    """Return the number a text writes in plain digits; None if it is none, or too long."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 

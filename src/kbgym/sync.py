@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """What the work comes to; inside a running loop it is done in a thread with a loop of its own, and waited for."""
+    """Run a coroutine and return its result; inside a running loop, in a thread with a loop of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -7,9 +7,7 @@ import asyncio
 from turns import turn
 
 from kbgym.agents.general.answers import best_answer, field_value
-from kbgym.agents.general.moves import moves
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.agents.general.seen import ReaderMemory
 from kbgym.agents.general.text import is_telling, names, split_title
 from kbgym.gym.actions import Answer, Read, Search
 from kbgym.gym.policy import Forward, Turn, View
@@ -75,13 +73,6 @@ def test_it_stops_on_a_flat_store_once_pages_and_names_promise_little() -> None:
     assert isinstance(acted(pages(9, "the yard built the kestrel.")), Answer)
 
 
-def test_a_heading_that_asks_for_the_same_of_something_else_is_not_opened_first() -> None:
-    question = "What is the birth date of the person whose hobby is darts?"
-    other, own = "[n1] birth date of the person whose hobby is chess (2 links)", "[n2] hobby darts (2 links)"
-    turns = tuple(turn(Search(question, page), f"{other}\n{own}") for page in (1, 2))
-    assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 9))) == Read("n2")
-
-
 def test_how_many_is_counted_over_an_index() -> None:
     question = "How many boats were built in Lund?"
     shown = "[n1] Boats built in Lund (3 links)"
@@ -115,25 +106,6 @@ def test_a_heading_the_question_says_all_of_is_opened_wherever_it_ranks() -> Non
     for heading, opened in (("built, how many and which", Read("n1")), ("built by Ann, how many", Search(question, 2))):
         turns = (turn(Search(question), f"{others}\n[n1] {heading} (6 links)"),)
         assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 10))) == opened
-
-
-def test_a_single_link_is_not_followed_to_what_was_opened() -> None:
-    lines = [
-        FIRST.observation.text,
-        "[d2] Gull: The Gull was built by Holm Yard (1 link)",
-        "[d3] Tern: It met Ada Alm (1 link)",
-    ]
-    found = turn(Search(QUESTION), "\n".join(lines))
-    opened = turn(
-        Read("n1"), "[n1] Holm Yard (2 links)\nIt links to:\n[d4] Holm Yard: It is grey.\n[d5] Ede: It is in Lund."
-    )
-    memory = ReaderMemory(QUESTION)
-    memory.take(found)
-    before = {move.action: move.worth for move in moves(memory)}
-    memory.take(opened)
-    after = {move.action: move.worth for move in moves(memory)}
-    assert after[Read("d2")] < 0.2 * before[Read("d2")]
-    assert after[Read("d3")] == before[Read("d3")]
 
 
 def test_how_many_is_what_a_sentence_says_before_what_an_index_counts() -> None:

@@ -60,16 +60,6 @@ def test_originals_are_never_judged():
 # -- links to originals -----------------------------------------------------------------------------------------------
 
 
-def test_a_complete_city_index():
-    assert scores("a", a=("Residents of Lund", [lives(name) for name in LUND])) == (1.0, 1.0)
-
-
-def test_birth_dates_filed_under_a_city_score_nothing():
-    dates = [text for text in documents(WORLD) if "was born" in text and text.startswith(LUND)]
-    assert len(dates) == 4
-    assert scores("a", a=("Residents of Lund", dates)) == (0.0, 0.0)
-
-
 def test_residents_of_another_city_are_wrong_and_the_absent_are_missed():
     index = judged(
         store_with(WORLD, a=("Residents of Lund", [lives("Ada Alm"), lives("Cy Alm", "Oslo"), lives("Bo Alm")])), "a"
@@ -84,32 +74,60 @@ def test_the_namesakes_documents_do_not_belong_to_a_person():
     assert len(hub.wrong) == 4 and not hub.missing
 
 
-def test_a_person_hub_may_hold_both_ends_of_a_relation_and_needs_only_one():
-    assert scores("a", a=("Kim Fox", own("Kim Fox"))) == (1.0, 1.0)
-    assert scores("a", a=("Kim Fox", [*own("Kim Fox"), "Ada Alm is a friend of Kim Fox"])) == (1.0, 1.0)
-    assert scores("a", a=("Kim Fox", ["Ada Alm is a friend of Kim Fox"])) == (1.0, 0.0)
-
-
-def test_friends_count_once_whichever_end_tells_it():
-    both = ["Ada Alm is a friend of Ian Ost", "Ian Ost is a friend of Ada Alm"]
-    assert scores("a", a=("Friends of Ada Alm", both)) == (1.0, 0.5)
-    assert scores("a", a=("Friends of Ada Alm", [both[0], "Kim Fox is a friend of Ada Alm"])) == (1.0, 1.0)
-    assert scores("a", a=("Friends of Ada Alm", ["Ian Ost's job is ferryman"])) == (0.0, 0.0)
-
-
-def test_a_two_hop_key_is_scored_though_no_member_document_names_its_owner():
-    right = ["Fay Alm is a child of Cy Alm", "Gus Alm is a child of Cy Alm", "Dot Alm is the mother of Hal Ost"]
-    assert not any("Ada" in text for text in right)
-    assert scores("a", a=("Grandchildren of Ada Alm", right)) == (1.0, 1.0)
-    assert scores("a", a=("Grandchildren of Ada Alm", right[:1])) == (1.0, 0.333)
-    assert scores("a", a=("Grandchildren of Ada Alm", ["Ada Alm is the mother of Cy Alm"])) == (0.0, 0.0)
-
-
 # -- links through hubs and indexes -----------------------------------------------------------------------------------
 
 
-def hubs() -> dict[str, tuple[str, list[str]]]:
-    return {f"h{number}": (name, own(name)) for number, name in enumerate(LUND)}
+HUBS = {f"h{number}": (name, own(name)) for number, name in enumerate(LUND)}
+BORN = [text for text in documents(WORLD) if "was born" in text and text.startswith(LUND)]
+BOTH_ENDS = ["Ada Alm is a friend of Ian Ost", "Ian Ost is a friend of Ada Alm"]
+GRAND = ["Fay Alm is a child of Cy Alm", "Gus Alm is a child of Cy Alm", "Dot Alm is the mother of Hal Ost"]
+HALVES = {
+    "b": ("Residents of Lund, first half", [lives("Ada Alm"), lives("Bo Alm")]),
+    "c": ("Residents of Lund (more)", [lives("Kim Fox"), "h3"]),
+}
+OF_KIM = ("Friends of Kim Fox", ["Kim Fox is a friend of Ada Alm", "Kim Fox is a friend of Fay Alm"])
+REST_OF_KIM = [text for text in own("Kim Fox") if "friend" not in text]
+# the index's text, its links, other indexes, precision and recall
+SCORED = {
+    "a complete city index": ("Residents of Lund", [lives(name) for name in LUND], {}, 1, 1),
+    "birth dates under a city": ("Residents of Lund", BORN, {}, 0, 0),
+    "a person's own documents": ("Kim Fox", own("Kim Fox"), {}, 1, 1),
+    "both ends of a relation": ("Kim Fox", [*own("Kim Fox"), "Ada Alm is a friend of Kim Fox"], {}, 1, 1),
+    "the other end alone": ("Kim Fox", ["Ada Alm is a friend of Kim Fox"], {}, 1, 0),
+    "a friend told from both ends": ("Friends of Ada Alm", BOTH_ENDS, {}, 1, 0.5),
+    "two friends": ("Friends of Ada Alm", [BOTH_ENDS[0], "Kim Fox is a friend of Ada Alm"], {}, 1, 1),
+    "a friend's job": ("Friends of Ada Alm", ["Ian Ost's job is ferryman"], {}, 0, 0),
+    "two hops": ("Grandchildren of Ada Alm", GRAND, {}, 1, 1),
+    "two hops, one of three": ("Grandchildren of Ada Alm", GRAND[:1], {}, 1, 0.333),
+    "the step between": ("Grandchildren of Ada Alm", ["Ada Alm is the mother of Cy Alm"], {}, 0, 0),
+    "through hubs": ("Residents of Lund", ["h0", "h1", "h2", "h3"], HUBS, 1, 1),
+    "somebody else's hub": ("Residents of Lund", ["h0", "h"], {"h": ("Gus Alm", own("Gus Alm")), **HUBS}, 0.5, 0.25),
+    "an empty hub": ("Residents of Lund", [lives("Bo Alm"), "h"], {"h": ("Ada Alm", [])}, 0.5, 0.25),
+    "an index of indexes": ("Residents of Lund", ["b", "c"], {**HALVES, **HUBS}, 1, 1),
+    "an index of other things below": (
+        "Residents of Lund",
+        ["b", lives("Ada Alm")],
+        {"b": ("Bakers", ["Ada Alm's job is baker", "Cy Alm's job is baker"])},
+        0.5,
+        0.25,
+    ),
+    "indexes and hubs between": (
+        "Grandchildren of Ada Alm",
+        ["b", "c"],
+        {"b": ("Children of Cy Alm", GRAND[:2]), "c": ("Dot Alm", own("Dot Alm"))},
+        1,
+        1,
+    ),
+    "a person's hub over an index": ("Kim Fox", [*REST_OF_KIM, "b"], {"b": OF_KIM}, 1, 1),
+    "a person's hub over another's": ("Kim Fox", ["b"], {"b": ("Grandchildren of Ada Alm", GRAND[:1])}, 0, 0),
+    "indexes in a circle": ("Friends of Ada Alm", ["b"], {"b": ("Bo Alm", ["a"])}, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_links_are_scored(name):
+    text, links, others, precision, recall = SCORED[name]
+    assert scores("a", a=(text, links), **others) == (precision, recall)
 
 
 def test_an_index_of_joined_attributes_is_scored_by_what_it_asks():
@@ -124,50 +142,6 @@ def test_an_index_of_joined_attributes_is_scored_by_what_it_asks():
     assert precision < 1 and recall == 1.0
     index = judged(store_with(WORLD, a=(text, cities)), "a")
     assert (index.key, index.group) == (Key("job.city", "baker"), "joined attributes")
-
-
-def test_a_complete_index_through_hubs_is_complete():
-    assert scores("a", a=("Residents of Lund", ["h0", "h1", "h2", "h3"]), **hubs()) == (1.0, 1.0)
-
-
-def test_the_hub_of_somebody_else_is_wrong():
-    assert scores("a", a=("Residents of Lund", ["h0", "h"]), h=("Gus Alm", own("Gus Alm")), **hubs()) == (0.5, 0.25)
-
-
-def test_an_empty_hub_leads_nowhere():
-    assert scores("a", a=("Residents of Lund", [lives("Bo Alm"), "h"]), h=("Ada Alm", [])) == (0.5, 0.25)
-
-
-def test_an_index_of_indexes_counts_what_lies_below():
-    halves = {
-        "b": ("Residents of Lund, first half", [lives("Ada Alm"), lives("Bo Alm")]),
-        "c": ("Residents of Lund (more)", [lives("Kim Fox"), "h3"]),
-    }
-    assert scores("a", a=("Residents of Lund", ["b", "c"]), **halves, **hubs()) == (1.0, 1.0)
-
-
-def test_an_index_of_other_things_is_wrong_below_an_index():
-    below = ("Bakers", ["Ada Alm's job is baker", "Cy Alm's job is baker"])
-    assert scores("a", a=("Residents of Lund", ["b", lives("Ada Alm")]), b=below) == (0.5, 0.25)
-
-
-def test_grandchildren_through_the_indexes_and_hubs_between():
-    children = ("Children of Cy Alm", ["Fay Alm is a child of Cy Alm", "Gus Alm is a child of Cy Alm"])
-    between = ("Dot Alm", own("Dot Alm"))
-    assert scores("a", a=("Grandchildren of Ada Alm", ["b", "c"]), b=children, c=between) == (1.0, 1.0)
-
-
-def test_a_persons_hub_may_point_to_indexes_of_that_person():
-    friends = ("Friends of Kim Fox", ["Kim Fox is a friend of Ada Alm", "Kim Fox is a friend of Fay Alm"])
-    grand = ("Grandchildren of Ada Alm", ["Fay Alm is a child of Cy Alm"])
-    rest = [text for text in own("Kim Fox") if "friend" not in text]
-    assert scores("a", a=("Kim Fox", [*rest, "b"]), b=friends) == (1.0, 1.0)
-    assert scores("a", a=("Ada Alm", ["b"]), b=grand)[0] == 1.0
-    assert scores("a", a=("Kim Fox", ["b"]), b=grand)[0] == 0.0
-
-
-def test_indexes_that_point_at_each_other_lead_nowhere():
-    assert scores("a", a=("Friends of Ada Alm", ["b"]), b=("Bo Alm", ["a"])) == (0.0, 0.0)
 
 
 def test_a_merged_document_serves_every_fact_it_carries():

@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 import kbgym
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.analysis.index_use import costly, index_use
 from kbgym.analysis.statistics import Interval, Sampled, ratio
 from kbgym.analysis.verdict import judge, more_questions, paired_rows, right_in, shared_keys
-from kbgym.gym.actions import Answer, Found, Opened, Read, Search
+from kbgym.gym.actions import Found, Opened, Read, Search
 from kbgym.store import Store
 from kbgym.training.evidence import Evidence
 from kbgym.training.exam import Row, Shot
@@ -228,42 +227,3 @@ def test_the_estimate_has_the_sign_of_an_exam_without_the_document(tmp_path):
             lost = sum(row.actions for row in again) - sum(row.actions for row, _ in pairs)
             same += (lost > 0) == (one.saved > 0)
     assert same >= 8, "an estimate, but seldom on the wrong side"
-
-
-@pytest.mark.slow
-def test_it_is_seldom_wrong_without_an_effect_and_finds_harm(tmp_path):
-    """200 experiments each, drawn from real exams of 34 questions of a small world.
-
-    Without an effect: which row is whose is decided by a coin, question by question, or for all questions of a key at
-    once. Harm: a reader that gives up a third of its answers on the trained store.
-    """
-    world = generate(60, 0)
-    kbgym.train(world, tmp_path / "run", questions=40, epochs=1, embedder="hash", eval=False)
-    with kbgym.open(f"{tmp_path}/run@0") as before, kbgym.open(tmp_path / "run") as after:
-        flat, trained = (opened.examine("reference", "test_in").rows for opened in (before, after))
-        worse = after.examine(GivesUp, "test_in").rows
-    keys = shared_keys(world)
-    assert len(flat) >= 34 and judge(trained, flat, keys).rho.high < 1, "there is an effect to be mixed away"
-    draw, helps, hurts = Random(0), {"question": 0, "key": 0}, 0
-    for _ in range(200):
-        for by in helps:
-            chosen, coins = draw.sample(range(len(flat)), 34), dict[object, int]()
-            swapped = []
-            for at in chosen:
-                whose = draw.choice(keys[flat[at].question]) if by == "key" else at
-                swapped.append((trained[at], flat[at])[:: coins.setdefault(whose, draw.choice((1, -1)))])
-            helps[by] += judge([a for a, _ in swapped], [b for _, b in swapped], keys).word == "helps"
-        chosen = draw.sample(range(len(flat)), 34)
-        hurts += judge([worse[at] for at in chosen], [flat[at] for at in chosen], keys).word == "hurts"
-    print(f"helps wrongly {helps}, hurts found {hurts}, of 200")
-    assert max(helps.values()) <= 10, "5% of 200"
-    assert hurts >= 180, "90% of 200"
-
-
-class GivesUp(ReferenceReader):
-    """The reference reader, but a third of the questions it gives up when it knows the answer."""
-
-    async def act(self, view):
-        action = await super().act(view)
-        gives_up = isinstance(action, Answer) and len(view.task.question) % 3 == 0
-        return Answer("nobody knows") if gives_up else action

@@ -139,7 +139,7 @@ def test_the_oracle_s_indexes_hold_exactly_their_members(small):
     store = registry.build_oracle(small.documents, small.facts).store
     people = {person["id"]: person for person in small.facts["people"]}
     told = {(d.kind, *d.about): d.id for d in small.documents}
-    for kind, text in people_oracle._INDEX_TEXTS.items():
+    for kind, text in people_oracle.INDEX_TEXTS.items():
         for value in {person[kind] for person in people.values()}:
             expected = {told[kind, id] for id, person in people.items() if person[kind] == value}
             assert set(under(store, text.format(value))) == expected

@@ -201,12 +201,6 @@ class TestRollback:
         assert code == 2 and "another process" in err
 
 
-@pytest.mark.parametrize("verb", ["replay", "log", "diff", "blame", "rollback", "search"])
-def test_help_shows_an_example(kbgym: Kbgym, verb: str) -> None:
-    code, out, _ = kbgym("store", verb, "--help")
-    assert code == 0 and f"kbgym store {verb}" in out
-
-
 def test_quiet_says_nothing(kbgym: Kbgym, place: Path) -> None:
     for arguments in (
         ("store", "replay", place),

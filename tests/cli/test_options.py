@@ -79,17 +79,6 @@ def test_an_exam_pages_as_the_run_did_unless_told(trained, tmp_path):
     assert code == 2 and f"ranking {expected}, not {other}" in error
 
 
-def test_an_old_run_without_these_settings_is_read(world, tmp_path):
-    out = tmp_path / "run"
-    arguments = ("train", "--world", world, "--out", str(out), *SMALL)
-    assert kbgym(*arguments)[0] == 0
-    header = json.loads((out / "run.json").read_text())
-    for name in OPTIONS:
-        del header["settings"][name]
-    (out / "run.json").write_text(json.dumps(header))
-    assert kbgym(*arguments)[0] == 0 and kbgym("exam", str(out), "--set", "eval")[0] == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

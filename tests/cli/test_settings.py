@@ -12,7 +12,8 @@ import pytest
 
 from kbgym.agents.trust import is_trusted
 from kbgym.cli.init import TEMPLATE
-from kbgym.cli.settings import FILE, KEYS, Command, Project, option, options, place
+from kbgym.cli.main import app
+from kbgym.cli.settings import FILE, KEYS, Command, Project, Setting, option, options, place, verb_settings
 from kbgym.errors import BadInput
 from kbgym.gym.environment import RANKINGS
 from kbgym.gym.observations import OBSERVATIONS
@@ -154,3 +155,31 @@ def test_what_a_file_would_run_is_accepted_first(folder, kbgym: Kbgym, line):
     assert kbgym("init", "--quiet")[0] == 0
     key = line.partition(" ")[0]
     assert Project.load(folder).accepted(key)
+
+
+def test_every_setting_is_taken_by_a_verb():
+    taken = {key for _, command in verbs(app) for key in verb_settings(command)}
+    assert set(KEYS) <= taken | {"documents", "questions"}
+
+
+def verbs(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, click.Command]]:
+    """Return every command that is no group, by its words."""
+    found: list[tuple[str, click.Command]] = []
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        more = verbs(command, (*path, name)) if isinstance(command, click.Group) else []
+        found += more or [(" ".join((*path, name)), command)]
+    return found
+
+
+def test_the_command_line_stays_small():
+    """At most 24 verbs, 80 names of options, and 15 options in the help of a verb."""
+    names: set[str] = set()
+    for verb, command in verbs(app):
+        listed = [one for one in command.params if isinstance(one, click.Option)]
+        names |= {name for one in listed for name in one.opts if name.startswith("--")}
+        assert len([one for one in listed if not one.hidden]) <= 15, verb
+        assert not any(isinstance(one, Setting) and one.opts for one in command.params)
+    assert len(names) <= 80, len(names)
+    assert len(app.list_commands(click.Context(app))) <= 24

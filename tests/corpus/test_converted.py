@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,14 +13,6 @@ from kbgym.corpus.documents import ReadingOptions, read_corpus
 from kbgym.errors import BadInput, Missing
 
 installed = pytest.mark.skipif(find_spec("markitdown") is None, reason="markitdown (kbgym[documents]) is not installed")
-
-
-def notebook(path: Path) -> None:
-    cells = [
-        {"cell_type": "markdown", "metadata": {}, "source": ["# Tides\n", "\n", "High water is at six."]},
-        {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": 1, "source": ["x = 1"]},
-    ]
-    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
 
 
 def word(path: Path) -> None:
@@ -69,7 +60,6 @@ def pdf(path: Path) -> None:
 @installed
 @pytest.mark.slow
 def test_what_comes_out(tmp_path):
-    notebook(tmp_path / "tides.ipynb")
     word(tmp_path / "crews.docx")
     pdf(tmp_path / "berths.pdf")
     (tmp_path / "broken.pdf").write_bytes(b"nothing of a PDF")
@@ -78,8 +68,6 @@ def test_what_comes_out(tmp_path):
     assert [document.text for document in corpus.documents] == [
         "berths: The harbour has twelve berths.",
         "Crews: Jonas Vael sails.",
-        "Tides: High water is at six.",
-        "Tides: x = 1",
     ]
     assert {problem.file: problem.reason for problem in corpus.skipped} == {
         "broken.pdf": "no .pdf file",

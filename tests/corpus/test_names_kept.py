@@ -16,8 +16,7 @@ Settings
    Default: ``'session'``
 
 .. confval:: SESSION_COOKIE_PATH
-
-   Default: ``None``
+   :default: None
 
 .. py:function:: join(a, b)
 

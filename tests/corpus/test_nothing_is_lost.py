@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbgym.corpus.documents import REASONS, Corpus, Losses, ReadingOptions, read_corpus
@@ -267,6 +267,7 @@ def test_of_markdown_only_markup_is_lost_without_a_reader_saying_so(tmp_path: Pa
 PIECES = [piece for piece in re.split(r"\n\n+", MARKDOWN) if piece.strip()]
 
 
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=12))
 def test_in_any_order(tmp_path_factory, pieces):
     folder = tmp_path_factory.mktemp("any")

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbgym.corpus.documents import ReadingOptions, read_corpus
@@ -109,6 +109,7 @@ PARAGRAPHS = st.lists(
 )
 
 
+@settings(max_examples=30)
 @given(PARAGRAPHS)
 def test_whatever_the_page_sentences_stay_whole_and_no_document_begins_another(tmp_path_factory, paragraphs):
     folder = tmp_path_factory.mktemp("any")

@@ -17,6 +17,7 @@ from kbgym.gym.actions import (
     Add,
     Delete,
     Edit,
+    Error,
     Found,
     Learnt,
     Link,
@@ -180,6 +181,14 @@ def test_slot_is_on_the_first_page_only_and_empty_for_a_weak_match() -> None:
     assert step(environment, Search("zebra"))[0].learnt
 
 
+def test_long_members_are_shown_as_far_as_the_slot_goes() -> None:
+    records = [source(f"s{n}", f"{n} " + "long text " * 90) for n in range(6)]
+    store = Store([*records, Record("n1", "Mara the baker", tuple(one.id for one in records), flag="authored")])
+    result, seen = step(Environment(store, engine_for(store, EMBEDDER), ranking="slot"), Search("Mara the baker"))
+    assert result.learnt == (Learnt("n1", ("s0", "s1"), 6),)
+    assert "And 4 more: read [n1]." in seen.text
+
+
 def test_two_slots_show_two_indexes() -> None:
     store = Store([*initial(), *(Record(f"n{n}", f"Mara the baker {n}", ("s1",), flag="authored") for n in (1, 2, 3))])
     store.tune({"slots": 2})
@@ -212,8 +221,11 @@ def test_replay_checks_the_slot_and_keeps_tuned_settings_through_rollback() -> N
 
 def test_result_that_names_other_members_than_the_store_is_damage() -> None:
     store = Store([*initial(), Record("n1", "Mara", ("s1", "s2"), flag="authored")])
-    result = apply(store, Search("Mara"), Nearest(("s3",), (Learnt("n1", (), 0),)))
-    assert result == Found(("s3",), 1, (Learnt("n1", ("s1", "s2"), 2),))
+    for wrong in (Learnt("n1", ("s1", "s2"), 3), Learnt("n1", ("s4",), 2), Learnt("s1", (), 2), Learnt("n9", (), 0)):
+        assert isinstance(apply(store, Search("Mara"), Nearest(("s3",), (wrong,))), Error)
+    learnt = (Learnt("n1", ("s1",), 2),)
+    result = apply(store, Search("Mara"), Nearest(("s3",), learnt))
+    assert result == Found(("s3",), 1, learnt)
     decoded = msgspec.json.decode(msgspec.json.encode(Acted(1, "forward", 1, Search("Mara"), result)), type=Acted)
     assert decoded.result == result
 

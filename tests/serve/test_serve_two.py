@@ -52,7 +52,7 @@ def served(place: str) -> Iterator[list[str]]:
 
 
 def asked(url: str, tool: str, **arguments: object) -> dict[str, object]:
-    answer = httpx.post(f"{url}/{tool}", json=arguments, timeout=20)
+    answer = httpx.post(f"{url}/v1/{tool}", json=arguments, timeout=20)
     assert answer.status_code == 200, answer.text
     found: dict[str, object] = answer.json()
     return found

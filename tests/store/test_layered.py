@@ -236,7 +236,7 @@ def test_a_replay_reads_ahead_what_its_events_name(monkeypatch: pytest.MonkeyPat
     (ids, texts), *_ = base.fetched
     assert {"d0", "d1", "d2", "d4", "hub/lund"} <= set(ids) and texts == ["di ek lives in malmö"]
     assert store["n3"].links == ("d2", "d4")
-    monkeypatch.setattr("kbgym.trace.replay._TOGETHER", 2)
+    monkeypatch.setattr("kbgym.trace.replay._BATCH", 2)
     base.fetched.clear()
     assert replay(lambda: Store.over(base), events)["n3"].links == ("d2", "d4")
     assert [set(ids) & {"d0", "d1", "d2", "d4"} for ids, _ in base.fetched] == [{"d0", "d1"}, {"d2", "d4"}]

@@ -78,13 +78,6 @@ def test_no_file_stays_open(place: Path) -> None:
     assert recover(trace) is not None and open_files() == before
 
 
-def test_the_head_is_on_the_disk_when_the_writer_is_done(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer, synced = StoreFolder(place).resume(), []
-    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
-    writer.close()
-    assert (place / "trace.head").stat().st_ino in synced
-
-
 def test_a_trace_that_lost_its_end_is_not_a_shorter_trace(place: Path) -> None:
     trace = place / "trace.jsonl"
     whole = trace.read_bytes()

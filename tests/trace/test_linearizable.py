@@ -1,7 +1,7 @@
 """Many clients at once: every document is a register, and all they saw has one order, which is the trace's.
 
 The checker knows nothing of the store: it folds the trace into texts by itself, and then looks for a moment in that
-order for every read, between its request and its reply.
+order for every read, between its request and its reply. KBGYM_CONTENTION_SECONDS=300 has the clients work longer.
 """
 
 from __future__ import annotations

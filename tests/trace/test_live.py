@@ -22,11 +22,10 @@ from kbgym.gym.environment import Environment
 from kbgym.store import Store
 from kbgym.trace import live as module
 from kbgym.trace.copying import save_store
-from kbgym.trace.events import Acted, Began, Committed, Event, Genesis, RolledBack
+from kbgym.trace.events import Acted, Began, Committed, Event, Genesis
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
 from kbgym.trace.log import TraceWriter
-from kbgym.trace.replay import rolled_back
 
 
 class Ear:
@@ -318,26 +317,6 @@ def test_the_judge_is_asked_before_the_turn_and_again_but_not_for_ever(folder: P
 # -- a shared place ---------------------------------------------------------------------------------------------------
 
 
-def test_each_follows_what_the_other_did_before_its_own_turn(shared: SharedPlace) -> None:
-    async def work() -> None:
-        ears = Ear(), Ear()
-        async with opened(URL, ears[0], settings={"seed": 2}) as one, opened(URL, ears[1]) as other:
-            assert one.shared and one.folder is None and shared.events[0].settings == {"seed": 2}  # type: ignore[union-attr]
-            await do(one, Add("Said by one."))
-            await do(other, Add("Said by other."), Edit("d0", "Anna Berg lives in Malmö."))
-            async with one.read():
-                assert one.store.fingerprint == other.store.fingerprint and one.iteration == other.iteration == 2
-            assert "n4" in one.store and search_of(one) == search_of(other)
-            assert [row for row in ears[0].heard if row[1:]][-6:] == ears[1].heard[-6:]
-            assert ears[0].events[-5:] == list(shared.events[-5:]), "both hear the same, in the same order"
-            await do(one, Delete("n4"))
-            async with other.read():
-                assert "n4" not in other.store and "n4" not in search_of(other)
-            assert (one.commits, one.flushes, other.commits) == (2, 2, 1)
-
-    asyncio.run(work())
-
-
 def test_what_is_recorded_in_a_turn_is_written_when_it_ends(shared: SharedPlace) -> None:
     async def work() -> None:
         async with opened(URL) as live:
@@ -408,48 +387,6 @@ def test_turns_that_wait_in_one_process_are_had_in_one_turn_of_the_database(shar
             assert live.store.fingerprint == there.fingerprint
             texts = [record.text for record in there]
             assert [f"Sentence {number}." in texts for number in range(6)] == [True, True, False, True, True, True]
-
-    asyncio.run(work())
-
-
-def test_a_write_that_fails_at_the_end_of_a_turn_is_said_there(shared: SharedPlace) -> None:
-    async def work() -> None:
-        async with opened(URL) as live, opened(URL) as other:
-            await do(live, Add("Kept."))
-            before = live.store.fingerprint
-            shared.trouble = [full_disk()]
-            with pytest.raises(Failed, match="no space left"):
-                await do(live, Add("ConnectionLost."))
-            assert (live.store.fingerprint, live.iteration, live.last) == (before, 1, None)
-            await do(other, Add("Others go on."))
-            assert await do(live, Add("And so does this one.")) and live.iteration == 3
-            shared.trouble = [full_disk(), Failed("unreachable")]
-            with pytest.raises(Failed, match="no space left"):
-                await do(live, Add("ConnectionLost again."))
-            assert "n6" in live.store, "what was written could not be read again yet"
-            await do(live, Add("Read again in the next turn."))
-            assert live.store.fingerprint == shared.open().store().fingerprint
-
-    asyncio.run(work())
-
-
-def test_a_rollback_by_another_is_followed(shared: SharedPlace) -> None:
-    async def work() -> None:
-        ear = Ear()
-        async with opened(URL, ear) as live, opened(URL) as other:
-            for number in range(3):
-                await do(live, Add(f"Sentence {number}."))
-            async with other.write():
-                now = other.store
-                then = rolled_back(now, shared.store_at(URL, 1))
-                other.sync_to(then)
-                other.record(RolledBack(4, 1))
-                other.commit()
-            async with live.read():
-                assert live.store.fingerprint == other.store.fingerprint == shared.store_at(URL, 1).fingerprint
-                assert search_of(live) == sorted(record.id for record in live.store) and live.iteration == 4
-            assert isinstance(ear.events[-2], RolledBack)
-            assert (await do(live, Add("Later.")))[0].id == "n6", "no id is given out twice"  # type: ignore[union-attr]
 
     asyncio.run(work())
 

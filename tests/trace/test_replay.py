@@ -111,7 +111,7 @@ def test_other_initial_documents_are_found(live: Live) -> None:
 def test_a_rollback_to_what_never_was_is_found(live: Live) -> None:
     folder = StoreFolder(live.path)
     number = next(n for n, event in enumerate(folder.events, 1) if isinstance(event, RolledBack))
-    with pytest.raises(Damaged, match=f"trace line {number}: it returns to iteration 4"):
+    with pytest.raises(Damaged, match="iteration 4"):
         replay(folder.initial.copy, changed(folder.events, number, to=4))
 
 

@@ -11,9 +11,9 @@ from kbgym.api.factory import embedder_named
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Answer, Search
 from kbgym.gym.policy import View
+from kbgym.integrations.curator_gain import Curation, Gain
 from kbgym.search.factory import live_engine_for
 from kbgym.store import Store, source
-from kbgym.training.curator_gain import Curation, Gain
 from kbgym.training.run import Settings
 from kbgym.worlds.world import Question, World
 

@@ -12,8 +12,8 @@ from kbgym.api.factory import embedder_named
 from kbgym.gym.actions import Answer, Search
 from kbgym.gym.environment import Environment
 from kbgym.gym.policy import Forward
+from kbgym.integrations.tool_calls import OVER, PassByCalls, told
 from kbgym.search.factory import engine_for
-from kbgym.training.tool_calls import OVER, PassByCalls, told
 
 TASK = Forward("What is Ada Alm's job?")
 

@@ -29,9 +29,13 @@ from kbgym.analysis.tables import arms
 from kbgym.api.factory import embedder_named
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
+from kbgym.gym.actions import Correct
+from kbgym.gym.environment import apply
 from kbgym.gym.observations import render
 from kbgym.gym.tools import PAGE_SIZE
 from kbgym.search.factory import engine_for
+from kbgym.store import Store
+from kbgym.store.record import source
 from kbgym.trace.copying import save_store
 from kbgym.trace.events import Acted
 from kbgym.trace.folder import StoreFolder
@@ -96,6 +100,17 @@ def test_search_ranks_as_agents_see_it(client, run):
 def test_search_for_an_id_names_its_document(client, run):
     record = next(iter(StoreFolder(run).store()))
     assert get(client, f"search?q={record.id}")["named"]["text"] == record.text
+
+
+def test_corrections_are_listed_and_superseded_documents_say_so(tmp_path):
+    store = Store([source("d1", "Ada Alm is a baker."), source("d2", "Bo Berg is a smith.")])
+    apply(store, Correct("Ada Alm is a smith, says ada.", ("d1",)))
+    save_store(store, str(tmp_path / "taught"))
+    client = client_of(tmp_path / "taught")
+    (found,) = get(client, "corrections")
+    assert (found["kind"], [one["id"] for one in found["supersedes"]]) == ("correction", ["d1"])
+    assert get(client, "document?id=d1")["superseded_by"] == [found["id"]]
+    assert "superseded_by" not in get(client, "document?id=d2")
 
 
 def test_a_document_has_its_links_and_who_made_them(client, run):

@@ -154,6 +154,39 @@ def test_a_training_step_shows_forward_backward_and_effects(page):
     assert "Forward" in page.text(".pass >> nth=0") and "Backward" in page.text(".pass >> nth=1")
 
 
+def test_questions_show_the_expected_answer_and_those_before_and_after(page):
+    page.open("/questions?run=small")
+    assert page.text("table.data thead").split()[:4] == ["Question", "Expected", "Before", "After"]
+    shown = page.text("table.data tbody tr")
+    assert shown.count("action") == 2 and any(word in shown for word in ("right", "wrong", "partly"))
+
+
+@pytest.mark.parametrize("where", ["/", "/questions", "/store?q=lives&grouped=1", "/compare"])
+def test_every_page_fits_a_phone(page, where):
+    page.page.set_viewport_size({"width": 400, "height": 800})
+    page.open(where)
+    width, seen = page.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert width <= seen
+
+
+def test_a_question_is_readable_on_a_phone(page):
+    """Ids are folded, and a long list of results is."""
+    page.page.set_viewport_size({"width": 400, "height": 800})
+    page.open("/questions?run=small")
+    page.page.locator("table.data tbody tr a").first.click()
+    page.page.wait_for_selector(".pass >> nth=1")
+    width, height = page.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+    assert width <= 400 and height < 10_000
+    assert page.page.locator(".answer a.id").count() == 0 < page.page.locator(".answer a.plainlink").count()
+
+
+def test_search_is_grouped_by_source_page(page):
+    page.open("/store?run=small&q=lives")
+    assert page.page.locator(".pagehead").count() == 0
+    page.page.get_by_label("Group by source page").check()
+    page.page.wait_for_selector(".pagehead")
+
+
 def test_compare_shows_what_was_added(page, run):
     page.open("/compare?run=small")
     added = len(StoreFolder(run).store()) - len(StoreFolder(run).store(0))

@@ -1,4 +1,4 @@
-"""What a run is put together from, by the names its settings give: embedders, engines, agents, question sets.
+"""Make the parts of a run by their names in its settings: embedders, agents, question sets.
 
 An agent may also be given as it is: a callable without arguments that gives a policy for one pass, or a function from a
 view to an action.
@@ -38,7 +38,7 @@ Player = str | Callable[..., Any]  # a name, a callable that gives a policy, or 
 
 
 def embedder_named(name: str) -> CachedEmbedder:
-    """The embedder a trace or a setting names; one of a name serves the whole process, so a model is loaded once."""
+    """Return the embedder of this name; a process loads each model once."""
     kind, _, size = name.partition("-")
     if kind == "hash" and (size.isdecimal() or not size):
         return _hash_embedder(int(size or 256))
@@ -80,7 +80,7 @@ class _FunctionPolicy:
 
 
 def agent_of(who: Player, role: Role, models: Models | None = None, strategy: str = "paper", **told: Any) -> Agent:
-    """What makes a policy for every pass of a role, by its name or as it is; `told` is what a model is told besides."""
+    """Return what makes a policy for each pass of a role; `told` is passed on to models."""
     if isinstance(who, str):
         from kbgym.agents.registry import make_agent
 
@@ -97,14 +97,14 @@ def agent_of(who: Player, role: Role, models: Models | None = None, strategy: st
 
 
 def kept_beside(out: str | Path | None) -> Path | None:
-    """Where what the processes of an exam print is kept: beside its rows."""
+    """Return the file beside an exam's rows for the output of its processes."""
     from kbgym.agents.external.agent import KEPT
 
     return None if out is None else Path(out).with_name(f"{Path(out).stem}.{KEPT}")
 
 
 def name_of(who: Player) -> str:
-    """What settings and a trace call a player."""
+    """Return the name of a player in settings and traces."""
     if isinstance(who, str):
         return who
     return f"{getattr(who, '__module__', '')}:{getattr(who, '__qualname__', type(who).__qualname__)}"
@@ -118,7 +118,7 @@ def agents_named(
     world: World | None = None,
     kept: Path | None = None,
 ) -> Agents:
-    """Everybody a run's settings name; models, if there are any, share one client and one budget.
+    """Make all agents that a run's settings name; models share one client and one budget.
 
     What the world says of itself stands in their prompts; what commands print is kept in the file `kept`.
     """
@@ -140,7 +140,7 @@ def agents_named(
 
 
 def agenda_for(settings: Settings, world: World | None) -> Callable[[], Agenda]:
-    """What a curator works from: its own where it is built in, else by the world's kind."""
+    """Return the agenda of a curator: its own if it is built in, else that of the world's kind."""
     from kbgym.agents.registry import make_agenda
 
     elsewhere = world is not None and agent_for(world) == "general"
@@ -150,7 +150,7 @@ def agenda_for(settings: Settings, world: World | None) -> Callable[[], Agenda]:
 
 @contextmanager
 def models_for(names: Iterable[str], models: Models | None = None, **options: Any) -> Iterator[Models | None]:
-    """The models given, else new ones, closed at the end; None when nobody who plays is one."""
+    """Yield the given models, or new ones that are closed at the end; None if no player is a model."""
     from kbgym.agents.llm.connect import Models, Options, is_model
     from kbgym.sync import run_sync
 
@@ -168,7 +168,7 @@ def models_for(names: Iterable[str], models: Models | None = None, **options: An
 
 
 def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
-    """Settings with some of them changed, checked; None leaves one as it is."""
+    """Return settings with some of them changed, checked; None leaves one as it is."""
     chosen = {name: value for name, value in given.items() if value is not None}
     try:
         made = msgspec.convert({**msgspec.to_builtins(settings or Settings()), **chosen}, Settings, strict=True)
@@ -189,7 +189,7 @@ GATE = 20  # held-out questions, and as many answered last, that edits are judge
 
 
 def training_settings(world: World, out: Path, **given: Any) -> Settings:
-    """Settings to train on a world with: never more questions than it has, unless they were asked for.
+    """Return the settings of a training on a world, with defaults that suit the world.
 
     Who plays, what is searched by and how results read follow from the kind of world, unless they were named; where a
     run stands already, they are what it began with.
@@ -230,7 +230,7 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
 
 
 def question_set(name: str, world: World | None, run: Run | None = None) -> tuple[Question, ...]:
-    """A split of the world, a probe group of a run, or a file of questions."""
+    """Return a split of the world, a probe group of a run, or a file of questions."""
     if world is not None and (found := world.split(name)):
         return found
     group = run.folder / "probe" / f"{name}.jsonl" if run is not None else None

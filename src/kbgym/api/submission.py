@@ -1,15 +1,14 @@
-"""An exam as one file that anybody can check: how the store came about, what was asked, what was done, what came of it.
+"""Submissions: an exam as one file that anybody can verify.
 
-    submission.json     what the exam says of itself, and a hash of every other file
+    submission.json     the header of the exam and a hash of every other file
     rows.jsonl          the rows, with every action of every pass
     asked.jsonl         the questions
-    store/...           what the store began with and its trace
-    world/...           the world, where the store does not hold it
+    store/...           the initial documents of the store and its trace
+    world/...           the world, if the store does not hold it
 
-To check it is to do it again without the reader: the store is rebuilt from its trace, every action of every row is
-applied to it and must bring what the row says it brought, every answer is graded again. Whether the reader knew the
-answers from elsewhere, and what it was called, cannot be checked so; the tokens it used are as claimed, and so is a
-setting under which every action would have brought the same.
+Verification repeats the exam without the reader: the store is rebuilt from its trace, every action of every row is
+applied to it and must give the recorded result, and every answer is graded again. It cannot show whether the reader
+knew the answers before, its name, the tokens it used, or a setting that would not have changed any result.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _MOST = 4 << 30  # bytes that a submission may unfold to
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """What stands at the head of the file; `files` are hashes by name, `seal` is one of all that."""
+    """The head of the file; `files` are hashes by name, `seal` is the hash of header and files."""
 
     header: ExamHeader
     files: dict[str, str]
@@ -66,7 +65,7 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """A submission that holds: its rows as they were made again, and whether its questions are a split of its world."""
+    """A verified submission: its recomputed rows, and whether its questions are a split of its world."""
 
     header: ExamHeader
     rows: list[Row]
@@ -74,7 +73,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def pack(rows: Path, store: str, world: Path | None, out: Path) -> Submission:
-    """Write an exam of a store as one file; refused where the rows are not all there or of another store."""
+    """Write an exam of a store as one file. Raise BadInput if rows are missing or of another store."""
     header, done = read_header(rows), read_rows(rows)
     if header is None:
         raise BadInput(f"{rows} does not say what was examined; sit the exam again with this version.")
@@ -105,7 +104,7 @@ def pack(rows: Path, store: str, world: Path | None, out: Path) -> Submission:
 
 
 def check(file: Path, world_hash: str | None = None, tick: ProgressCallback | None = None) -> Checked:
-    """Do a submission again; what does not come out the same is `Failed`, and named."""
+    """Verify a submission. Raise Failed with the first difference."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         about = _unpacked(file, folder)
@@ -124,14 +123,14 @@ def check(file: Path, world_hash: str | None = None, tick: ProgressCallback | No
             is_split = opened.world is not None and tuple(asked) == opened.world.split(header.set)
     for row, made_row in zip(rows, again, strict=True):
         claimed_row, done = msgspec.structs.asdict(row), msgspec.structs.asdict(made_row)
-        done |= {name: claimed_row[name] for name in ("usage", "conversation")}  # nobody can do these again
+        done |= {name: claimed_row[name] for name in ("usage", "conversation")}  # these cannot be repeated
         for name, value in claimed_row.items():
             _same(file, value, done[name], f"{name} of question {row.id}")
     return Checked(header, again, is_split)
 
 
 class _Again:
-    """Makes a policy for every pass that does what a row says was done."""
+    """Make a policy for every pass that repeats the actions of its row."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._done = {row.question: [shot.action for shot in row.shots] for row in rows}
@@ -152,14 +151,14 @@ class _Doing:
 
 @contextmanager
 def _opened(store: Path, world: Path | None, header: ExamHeader) -> Iterator[Workspace]:
-    """The store at the iteration of the exam, under its settings."""
+    """Open the store at the iteration of the exam, with its settings."""
     place = f"{store}@{header.iteration}" if (store / "trace.jsonl").exists() else str(store)
     with Workspace(place, world, **{name: getattr(header, name) for name in HOW}) as opened:
         yield opened
 
 
 def _asked(opened: Workspace, header: ExamHeader, rows: Sequence[Row]) -> list[Question]:
-    """The questions of an exam, in its order: those of its set, if all of them have a row."""
+    """Return the questions of an exam in its order."""
     try:
         asked = list(opened.questions(header.set))
     except BadInput:
@@ -173,7 +172,7 @@ def _asked(opened: Workspace, header: ExamHeader, rows: Sequence[Row]) -> list[Q
 
 
 def _unpacked(file: Path, folder: Path) -> Submission:
-    """Unfold a submission, if it holds what it should and every file is what its head says."""
+    """Unpack a submission. Raise Damaged or Failed if it holds other files than its head says."""
     try:
         with zipfile.ZipFile(file) as packed:
             names = [one.filename for one in packed.infolist()]

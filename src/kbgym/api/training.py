@@ -1,4 +1,4 @@
-"""Making what can be opened: a run by training on a world, a world from somebody's files."""
+"""Train a run on a world, and import files as a world."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def train(
 
 
 def beginning(place: str | Path, world: World) -> tuple[Store, str]:
-    """The store at a place, to train on top of, and what a run's settings call it; one of other documents is refused.
+    """Return the store at a place to train on, and its name in the run's settings.
 
-    It may be an arm's store, a run or a run at an iteration, made of the same documents.
+    It may be an arm's store, a run or a run at an iteration. Raise `BadInput` if it is made of other documents.
     """
     opened = Workspace(place)
     with opened:
@@ -85,8 +85,7 @@ def beginning(place: str | Path, world: World) -> tuple[Store, str]:
 
 
 def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: ProgressCallback | None = None) -> Trainer:
-    """Everything a run's training needs, every document embedded. With a `url` the store is the one there, perhaps
-    trained by others too."""
+    """Return a trainer with every document embedded; with a `url`, of the store there, which others may train too."""
     settings = run.settings
     if url is not None:
         if not is_url(url):

@@ -1,13 +1,10 @@
-"""Values as a table for analysis, in whichever library of tables is installed.
-
-A world, a run or a store, opened once: what it is, its store, its questions, its search, its exams.
+"""A world, a run or a store, opened once: its settings, store, questions, search and exams.
 
     with kbgym.open("runs/r0@57") as run:
         print(run.settings.reader, len(run.store), run.examine("reference", "test_in").summary.f1)
 
-Which world, run, settings, embedder and arm a place has is worked out here and nowhere else. Everything is looked at
-when it is first asked for, and nothing that is opened is ever changed: the store that is handed out is frozen, and
-whoever wants to edit takes a copy.
+World, run, settings, embedder and arm of a place are determined here and nowhere else. Everything is read when it is
+first asked for. An opened store is frozen; edit a copy.
 """
 
 from __future__ import annotations
@@ -64,7 +61,7 @@ _LEFT_OUT = ("shots",)  # the steps of a pass are no column; they are on the row
 
 
 def frame(values: Iterable[msgspec.Struct], **columns: Sequence[Any]) -> Any:
-    """A pandas frame, else a polars one: a row for every value, a column for every field; further columns first."""
+    """Return a pandas or polars frame with a row for each value; further columns come first."""
     for name in LIBRARIES:
         if find_spec(name) is not None:
             added = ({name: column[at] for name, column in columns.items()} for at in count())
@@ -182,7 +179,7 @@ class Workspace:
 
     @cached_property
     def arm(self) -> str:
-        """Which arm made the store, and with that how it is searched; `flat` where nothing says so."""
+        """Return the arm that made the store, or `flat`; it decides how the store is searched."""
         return (self.place.arm if self.folder is None else arm_of(self.folder)) or "flat"
 
     @property
@@ -195,7 +192,7 @@ class Workspace:
 
     @cached_property
     def settings(self) -> Settings:
-        """Those of the run, else those its trace began with, else the defaults."""
+        """Return the settings of the run, else those its trace began with, else the defaults."""
         if self.run is not None:
             return settings_with(self.run.settings, **self._changes)
         genesis = self._genesis
@@ -219,37 +216,37 @@ class Workspace:
 
     @property
     def is_new(self) -> bool:
-        """Whether nobody has trained or served it yet, so that nothing says who plays."""
+        """Return True if the store was never trained or served, so that nothing names its agents."""
         return self.run is None and self._genesis is None
 
     @property
     def agent(self) -> str:
-        """Who plays here unless told otherwise: as the world's kind says, else as its history does."""
+        """Return the default agent: by the world's kind, else by the history."""
         if self.world is not None:
             return agent_for(self.world)
         return Settings().reader if self.is_new else self.settings.reader
 
     def show_links_to(self, reader: Player) -> None:
-        """A reader that knows no wording is told what has links, unless the store's history or somebody says not."""
+        """Mark documents that have links for the general reader, unless the history says otherwise."""
         if reader == "general" and self.is_new and self._changes.get("observations") is None:
             self._changes = {**self._changes, "observations": "rich"}
             vars(self).pop("settings", None)
 
     @property
     def _first_search(self) -> SearchKind:
-        """What a store without a trace is searched by: as its arm was built for, or else as its world says."""
+        """Return the kind of search of a store without a trace: by its arm, else by its world."""
         if (built := self._built) is not None:
             return search_named(built.engine or "vectors")
         return search_named(search_of(self.world)) if self.world is not None else "vectors"
 
     @property
     def _built(self) -> ArmFile | None:
-        """What the arm that built the store said of it."""
+        """Return the description of the arm that built the store."""
         return arm_file(self.folder) if self.folder is not None else None
 
     @property
     def _genesis(self) -> Genesis | None:
-        """The first line of the trace; reading only that spares a large store from being opened for its settings."""
+        """Return the first line of the trace, without opening a large store."""
         trace = self.folder / TRACE if self.folder is not None else None
         if trace is None or "place" in vars(self) or (has_begun(trace) and not trace.exists()):
             return self.place.genesis  # or what it has to say about a trace that is gone
@@ -257,7 +254,7 @@ class Workspace:
 
     @cached_property
     def world(self) -> World | None:
-        """The world that was given, else the run's own, else the folder itself where it is one."""
+        """Return the given world, else the run's own, else the folder itself if it is one."""
         if isinstance(self._world, World):
             return self._world
         inside = (self.folder / "world", self.folder) if self.folder else ()
@@ -265,7 +262,7 @@ class Workspace:
         return World.load(places[0], elsewhere=self.folder is None) if places else None
 
     def questions(self, name: str = "test_in") -> tuple[Question, ...]:
-        """A split of the world, a probe group of the run, or a file of questions."""
+        """Return a split of the world, a probe group of the run, or a file of questions."""
         if self.world is None and not Path(name).is_file():
             raise BadInput(f"{self.name} holds no questions; name their world with --world.")
         return question_set(name, self.world, self.run)
@@ -274,11 +271,11 @@ class Workspace:
 
     @cached_property
     def store(self) -> Store:
-        """The store at this iteration, frozen; `store.copy()` can be edited, and is nobody's but the caller's."""
+        """Return the store at this iteration, frozen; `store.copy()` can be edited."""
         return self.place.store(self.at).freeze()
 
     def with_store(self, store: Store, arm: str = "flat") -> Self:
-        """The same place with another store in it, without a history: to search and examine what was made by hand."""
+        """Return the same place with another store and no history, to search and examine it."""
         twin = copy(self)
         twin._engine, twin._has_own_store = None, True
         vars(twin).update(store=store.as_frozen(), arm=arm, events=())
@@ -286,11 +283,11 @@ class Workspace:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The originals the store began with."""
+        """Return the originals that the store began with."""
         return tuple(origin for record in self.place.initial for origin in record.origins)
 
     def sources(self, ids: Collection[str]) -> dict[str, Source]:
-        """Where in the user's files originals stand, as far as the world and later imports know."""
+        """Return the places of originals in the user's files, as far as they are known."""
         known = self.place.originals(ids) if ids else {}
         return {id: source for id in ids if id in known and (source := known[id].source) is not None}
 
@@ -299,7 +296,7 @@ class Workspace:
         return self.embedded()
 
     def embedded(self, tick: ProgressCallback | None = None) -> environment.SearchEngine:
-        """What the store is searched with, every document of it embedded, which is done once."""
+        """Return the search engine, with every document embedded once."""
         if self._engine is None:
             from kbgym.baselines.registry import engine_for_arm
 
@@ -310,7 +307,7 @@ class Workspace:
         return self._engine
 
     def search(self, query: str, page: int = 1, tick: ProgressCallback | None = None) -> list[Ranked]:
-        """A page of results as an agent sees it."""
+        """Return a page of results as an agent sees it."""
         self._brief = True
         engine, store = self.embedded(tick), self.store
         ids = Environment(store, engine, ranking=self.settings.ranking).page(query, page)
@@ -320,7 +317,7 @@ class Workspace:
         return [Ranked(id, store[id].text, scores[id]) for id in ids]
 
     def log(self) -> list[Entry]:
-        """What happened to the store, an iteration each, oldest first."""
+        """Return the iterations of the store, oldest first."""
         if self.at is not None:
             _ = self.store  # says so when there is no such iteration
         return [entry for entry in log(self.events) if self.at is None or entry.iteration <= self.at]
@@ -378,7 +375,7 @@ class Workspace:
         return Exam(rows, await examine_without(*asked) if alone and self.is_public else [])
 
     def exam_header(self, agent: str, set: str | Sequence[Question], called: str | None = None) -> ExamHeader:
-        """What an exam of this store by this agent says of itself."""
+        """Return the header of an exam of this store by this agent."""
         from kbgym.training.exam_header import header_of
 
         asked = self.questions(set) if isinstance(set, str) else set
@@ -414,13 +411,13 @@ class Workspace:
 
     @property
     def is_public(self) -> bool:
-        """Whether a score says something only beside the score without a store."""
+        """Return True if a score means something only beside the score without a store."""
         from kbgym.training.exam import is_public
 
         return self.world is not None and is_public(self.world) and len(self.store) > 0
 
     def exams(self) -> dict[str, list[Row]]:
-        """The rows of every exam kept in the run, by the exam's name."""
+        """Return the rows of every exam kept in the run, by the exam's name."""
         from kbgym.training.exam import read_rows
         from kbgym.training.exam_header import exam_files
 
@@ -470,7 +467,7 @@ class Workspace:
 
 
 def open(where: str | Path, world: str | Path | World | None = None, **changes: Any) -> Workspace:
-    """A run, a run at an iteration (`RUN@57`), a store, a world, or `postgresql://...`.
+    """Open a run, a run at an iteration (`RUN@57`), a store, a world, or `postgresql://...`.
 
     `world` is where the questions are, unless the place has its own; `changes` replace settings of the place.
     """

@@ -136,7 +136,7 @@ class PageTitles:
         titled = set(self._pages)
         for number, page in enumerate(pages):
             for name in other_names(page):
-                if _tokens(name) not in titled:  # a page's own title is nobody's other name
+                if _tokens(name) not in titled:  # a page's own title is not an alias of another
                     self._enter(name, number, frozenset())
         for names in self._by_first.values():
             names.sort(key=lambda name: (-len(name), name))

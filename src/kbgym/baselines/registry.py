@@ -94,7 +94,7 @@ ARMS: dict[str, Arm] = {
         Arm(
             "oracle",
             "Oracle index",
-            "every index there could be, from the world's facts: the ceiling",
+            "every one-step and two-step index, from the world's facts, without a question",
             lambda given: build_oracle(given.documents, given.facts),
         ),
     )

@@ -15,6 +15,7 @@ ATTRIBUTES = ("job", "hobby", "city")
 PARENTS = ("mother", "father")
 ALIASES = ("nickname", "initial", "married")
 NOW = "9999"
+_RANK = {source: place for place, source in enumerate(SOURCES)}
 
 Fact = tuple[str, ...]
 
@@ -52,11 +53,9 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
 class Timeline:
     """Reports by fact, with the state at a date."""
 
-    def __init__(self, reports: Iterable[Report] = (), sources: Sequence[str] = SOURCES) -> None:
-        self._rank = {source: place for place, source in enumerate(sources)}
+    def __init__(self, reports: Iterable[Report] = ()) -> None:
         self._of: dict[Fact, list[Report]] = {}
         self._related: dict[str, dict[str, None]] = {}
-        self._children: dict[str, dict[str, None]] = {}
         self._holders: dict[tuple[str, str], list[Report]] | None = None
         self.named: dict[str, Report] = {}  # by alias: the report that introduces it
         for report in reports:
@@ -81,7 +80,7 @@ class Timeline:
         for report in self._of.get(fact, ()):
             if report.date <= until:
                 other = best.get(report.date)
-                if other is None or self._rank[report.source] < self._rank[other.source]:
+                if other is None or _RANK[report.source] < _RANK[other.source]:
                     best[report.date] = report
         return [best[date] for date in sorted(best)]
 

@@ -94,7 +94,7 @@ def person_slots(name: str, pronouns: Mapping[str, str] | None = None) -> dict[s
 
 
 class Statement(NamedTuple):
-    """What a sentence states; the subject is "" if the sentence only has a pronoun."""
+    """The content of a sentence; the subject is "" if the sentence only has a pronoun."""
 
     relation: str
     subject: str

@@ -29,7 +29,7 @@ INCOMPLETE, MISSING = 12, 5
 @place("STORE")
 @click.option("--world", type=click.Path(path_type=Path), help="The world of the store.  [a run's own]")
 def command(place: str, world: Path | None) -> Printed:
-    """Say how healthy a STORE is: coverage, what its indexes are worth, what is broken, what to do next.
+    """Report on a STORE: coverage, quality of its indexes, damage, next steps.
 
     Indexes are scored where the world knows its facts; elsewhere links are only suspected, and the text says so.
 
@@ -61,14 +61,14 @@ def command(place: str, world: Path | None) -> Printed:
 
 
 def _originals(place: StoreBackend) -> dict[str, str]:
-    """The originals a store stands for: those it began with, as imports changed them. A withdrawn one is not lost."""
+    """Return the originals of a store as imports changed them; a withdrawn one is not lost."""
     began = [Document(origin, record.text) for record in place.initial for origin in record.origins]
     upto = [event for event in place.events if place.at is None or getattr(event, "iteration", 0) <= place.at]
     return {id: document.text for id, document in imported(began, upto).items()}
 
 
 def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
-    """The result as JSON has it; `precision` and `recall` are null where the world has no facts."""
+    """Return the result as JSON has it; `precision` and `recall` are null if the world has no facts."""
     audit, total = found.audit, found.audit.total
     same = ("links", "duplicates", "same_texts", "same_keys", "lost", "incomplete", "biggest", "ledger")
     return {
@@ -91,7 +91,7 @@ def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
 
 
 def _use(accounted: Accounting) -> list[str]:
-    """The documents that gave most and those that cost, by estimate; `--json` names them all, and their questions."""
+    """Return lines on the documents that gained and lost most, by estimate."""
     opened = [one for one in accounted.indexes if one.questions]
     lines = [
         f"opened by {accounted.n} exam questions ({', '.join(accounted.sets)}): {len(opened):,} of "
@@ -153,7 +153,7 @@ def _links(name: str, suspects: tuple[Suspect, ...]) -> list[str]:
 
 
 def _incomplete(indexes: tuple[Index, ...], began: dict[str, str]) -> list[str]:
-    """Every incomplete index with what it misses: its own documents by their text, other members by name."""
+    """Return lines on each incomplete index with the documents it misses."""
     lines = [f"incomplete indexes: {len(indexes):,}"] if indexes else []
     for index in indexes[:INCOMPLETE]:
         missing = ", ".join(began.get(one, one) for one in index.missing[:MISSING])

@@ -36,10 +36,10 @@ from kbgym.worlds.world import World
 @click.option("--agent", help="graphrag: who writes the summaries, llm:PROVIDER/MODEL.  [default: a rule]")
 @spending_options
 def command(arm: str, folder: Path, out: str, seed: int, embedder: str, agent: str | None, **flags: Any) -> Printed:
-    """Build the store of one ARM from a world's documents: no question, no gold, and no model but where --agent names
-    one to write graphrag's summaries.
+    """Build the store of one ARM from a world's documents alone, without questions or expected answers.
 
-    The folder holds records.jsonl, and arm.json with the arm's name, its engine and what it noted.
+    Only graphrag can use a model: --agent names the one that writes its summaries. The folder holds records.jsonl, and
+    arm.json with the arm's name, its engine and its notes.
 
     \b
     Example:

@@ -1,6 +1,6 @@
-"""What every verb shares: `--json`, `--quiet`, a progress bar, and how a result is printed.
+"""Options, progress bars and printing that all verbs share.
 
-A verb parses, calls, and gives what is to be printed: its result for machines and a text for people.
+A verb returns its result for `--json` and a text for people.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STORE = _StorePlace(exists=True, file_okay=False)
 
 
 def flags(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Several options as one decorator, in the order in which `--help` lists them."""
+    """Combine options into one decorator, in the order in which `--help` lists them."""
 
     def added(command: F) -> F:
         for option in reversed(options):
@@ -74,7 +74,7 @@ def size_options(command: F) -> F:
 
 
 def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[Verb], click.Command]:
-    """A command with `--json` and `--quiet`, made of a function that gives its result and its text."""
+    """Make a command with `--json` and `--quiet` of a function that returns its result and its text."""
 
     def made(work: Verb) -> click.Command:
         given_flags = work.__dict__.pop("__click_params__", [])
@@ -108,13 +108,13 @@ def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str | Sequ
 
 
 def is_silent() -> bool:
-    """Whether the verb under way was asked for its result only."""
+    """Return True if the current verb prints its result only."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.params.get("quiet") or context.params.get("as_json"))
 
 
 def say(sentence: str | None) -> None:
-    """A line on stderr for people; nothing where only the result was asked for."""
+    """Print a line for people on stderr, unless only the result was asked for."""
     if sentence and not is_silent():
         click.echo(sentence, err=True)
 
@@ -132,7 +132,7 @@ def seeds_in(text: str) -> tuple[int, ...]:
 
 
 def world_values(world: World) -> dict[str, Any]:
-    """What every verb that makes a world says of it."""
+    """Return what every verb that makes a world reports."""
     counts = {"documents": len(world.documents), "questions": len(world.questions)}
     return {**counts, "splits": world.splits, "hash": world.hash}
 
@@ -143,7 +143,7 @@ def splits_of(world: World) -> str:
 
 @contextlib.contextmanager
 def progress(title: str, quiet: bool = False) -> Iterator[ProgressCallback]:
-    """A bar on stderr; where that was not wanted, or stderr is no terminal, a function that does nothing."""
+    """Show a progress bar on stderr and yield its callback; without a terminal, yield one that does nothing."""
     if quiet or is_silent() or not sys.stderr.isatty():
         yield lambda done, total, note: None
         return
@@ -158,7 +158,7 @@ def progress(title: str, quiet: bool = False) -> Iterator[ProgressCallback]:
 
 
 def with_search(world: World, search: SearchKind | None) -> World:
-    """A world that says itself what it is searched by."""
+    """Return the world with its kind of search recorded in it."""
     return msgspec.structs.replace(world, facts={**world.facts, "search": search}) if search else world
 
 
@@ -169,7 +169,7 @@ serving_options = flags(
 
 
 def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, frozenset[str]]:
-    """The settings of a store with what the flags say instead, and which of their agents may play."""
+    """Return the settings of a store with the given ones in their place, and the agents that may play."""
     from kbgym.agents.trust import allowed
     from kbgym.api import open
     from kbgym.worlds.kinds import why_agent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +15,6 @@ from kbgym.baselines.pages import with_page_links
 from kbgym.cli.common import emit, output_options, progress, say, with_search
 from kbgym.cli.settings import Command, option, options, place
 from kbgym.corpus.documents import ReadingOptions, Unit
-from kbgym.corpus.files import Problem
 from kbgym.corpus.importing import Made, load_old, make, replace_world
 from kbgym.corpus.store_update import Followed, Reimport, Watcher, reimport
 from kbgym.corpus.update import Changes
@@ -91,7 +89,6 @@ def corpus_command(
 
 
 SHOWN = 10
-FILES_SHOWN = 20
 
 
 def result_of(made: Made, followed: Reimport | None) -> dict[str, Any]:
@@ -152,16 +149,16 @@ def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None
         "of them from the structure of pages": made.structured,
         "links to pages that are not here": corpus.dead_links,
         "supports dropped because their documents are gone": made.lost_supports,
-        "drafted questions left out because nobody approved them": made.questions.unapproved,
+        "drafted questions left out because they are not approved": made.questions.unapproved,
     }
     lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
     lines += [
         f"  not in the documents: {loss.what}, {loss.count:,} times, {loss.characters:,} characters: {loss.why}"
         for loss in corpus.lost
     ]
-    lines += _files("left out", corpus.skipped)
-    lines += _files("not read", corpus.ignored)
-    lines += _files("no text", [Problem(name, "read, and nothing is in it") for name in corpus.empty])
+    lines += _some([f"  left out: {one.file} ({one.reason})" for one in corpus.skipped])
+    lines += _some([f"  not read: {one.file} ({one.reason})" for one in corpus.ignored])
+    lines += _some([f"  no text: {name}" for name in corpus.empty])
     lines += _some(
         [
             f"  asked twice: {pair.first} and {pair.second}, in {' and '.join(dict.fromkeys(pair.splits))}"
@@ -214,16 +211,6 @@ def followed_lines(store: Path | None, followed: Reimport) -> list[str]:
 
 def _some(lines: list[str]) -> list[str]:
     return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"  ... and {len(lines) - SHOWN:,} more (see --json)"]
-
-
-def _files(what: str, problems: list[Problem]) -> list[str]:
-    """Every file by name, the first of them, and what the others are."""
-    lines = [f"  {what}: {problem.file} ({problem.reason})" for problem in problems[:FILES_SHOWN]]
-    if rest := problems[FILES_SHOWN:]:
-        kinds = Counter(problem.reason for problem in rest)
-        shown = "; ".join(f"{count:,} {reason}" for reason, count in kinds.most_common(5))
-        lines.append(f"  {what}: {len(rest):,} more ({shown}; see --json)")
-    return lines
 
 
 @click.command("watch", cls=Command)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Coroutine
 from typing import Any
 
 import click
@@ -133,7 +132,7 @@ def command(agent: str | None, judge: str | None, as_json: bool, quiet: bool, **
 
 
 async def examine_agent(name: str, judge: str | None, options: Options, quiet: bool) -> dict[str, Any]:
-    """Everything `doctor` finds out, as its JSON says it."""
+    """Check an agent and return the findings as `--json` prints them."""
     checks: list[DoctorCheck] = []
     passes: list[Transcript] = []
     reader: Agent | None = None
@@ -198,23 +197,15 @@ async def _episodes(reader: Agent, curator: Agent | None, tick: Any) -> list[Tra
         tick(done, len(_QUESTIONS) + len(_CURATED), "")
         return transcript
 
-    async def side_by_side(passes: list[Coroutine[Any, Any, Transcript]]) -> list[Transcript]:
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(each) for each in passes]
-        except* KbgymError as failures:
-            raise failures.exceptions[0] from None
-        return [task.result() for task in tasks]
-
-    forward = await side_by_side([one(reader, "reader", Forward(question)) for question, _ in _QUESTIONS])
+    forward = await asyncio.gather(*(one(reader, "reader", Forward(question)) for question, _ in _QUESTIONS))
     if curator is None:
-        return forward
+        return list(forward)
     tasks = [
         Backward(question, forward[number].turns, (gold,), *_graded(forward[number], gold))
         for number in _CURATED
         for question, gold in [_QUESTIONS[number]]
     ]
-    return forward + await side_by_side([one(curator, "curator", task) for task in tasks])
+    return [*forward, *await asyncio.gather(*(one(curator, "curator", task) for task in tasks))]
 
 
 def _graded(forward: Transcript, gold: str) -> tuple[float, Any]:

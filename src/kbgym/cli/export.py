@@ -71,8 +71,8 @@ def benchmark_command(name: str, seeds: str, out: Path) -> Printed:
 def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path | None, out: Path) -> Printed:
     """Write every pass recorded in a cassette as one line of chat messages, ready for fine-tuning.
 
-    With --preferences the files are rows of two or more exams of one store; where two passes on a question differ, the
-    right one, or of two right ones the cheaper, is preferred, in TRL's format.
+    With --preferences the files are rows of two or more exams of one store: pairs in TRL's format, in which the right
+    pass is preferred, or of two right ones the cheaper.
 
     \b
     Example:

@@ -25,20 +25,17 @@ _DIALS = ("depth", "breadth", "passage", "time", "sources", "rounds", "wordings"
 @verb("generate")
 @click.option("--people", default=500, show_default=True, help="How many people; a tenth more are distractors.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same bytes.")
-@click.option("--jobs", type=int, help="How many jobs they share; few make large indexes.  [default: a tenth of them]")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write the world to.")
 @click.option("--benchmark", type=click.Choice(["2", "3"]), default="2", show_default=True, help="Its version.")
-@click.option("--hard", is_flag=True, help="Larger classes, and readers have eight actions.")
 @click.option("--pool", "template", metavar="TEMPLATE", help="Print this template's whole pool as JSONL instead.")
 @size_options
-@options(*_DIALS, "round")
+@options(*_DIALS, "round", "hard")
 def command(
     people: int,
     seed: int,
-    jobs: int | None,
     out: Path | None,
     template: str | None,
-    hard: bool,
+    hard: bool | None,
     benchmark: str,
     round: int | None,
     **given: Any,
@@ -61,9 +58,9 @@ def command(
     if (template is None) == (out is None):
         raise BadInput("say where to write the world with --out DIR, or what to print with --pool; not both.")
     if benchmark == "2":
-        world = _v2(people, seed, asked, jobs, hard, dials)
+        world = _v2(people, seed, asked, bool(hard), dials)
     else:
-        world = _v3(people, seed, asked, jobs, hard, dials, round or 0)
+        world = _v3(people, seed, asked, bool(hard), dials, round or 0)
     if out is None:
         _print_lines(kind_of(world).pool(world, template or ""))
         return None
@@ -72,22 +69,20 @@ def command(
     return world_values(world), f"{out}: {counts} ({splits_of(world)}).\nhash {world.hash}"
 
 
-def _v2(people: int, seed: int, sizes: Sizes, jobs: int | None, hard: bool, dials: dict[str, Any]) -> World:
+def _v2(people: int, seed: int, sizes: Sizes, hard: bool, dials: dict[str, Any]) -> World:
     from kbgym.worlds.people import generate
 
     if dials:
         raise BadInput(f"{', '.join(dials)}: only --benchmark 3 has dials.")
-    return generate(people, seed, sizes, jobs, hard=hard)
+    return generate(people, seed, sizes, hard=hard)
 
 
-def _v3(
-    people: int, seed: int, sizes: Sizes, jobs: int | None, hard: bool, dials: dict[str, Any], rounds: int
-) -> World:
+def _v3(people: int, seed: int, sizes: Sizes, hard: bool, dials: dict[str, Any], rounds: int) -> World:
     from kbgym.worlds.people3 import DEFAULT_SIZES, Dials, generate
     from kbgym.worlds.updates import updated
 
-    if jobs is not None or hard:
-        raise BadInput("--jobs and --hard are of benchmark 2; benchmark 3 has dials.")
+    if hard:
+        raise BadInput("hard worlds are of benchmark 2; benchmark 3 has dials.")
     world = generate(people, seed, DEFAULT_SIZES if sizes == type(sizes)() else sizes, Dials(**dials))
     return updated(world, rounds) if rounds else world
 

@@ -29,12 +29,10 @@ from kbgym.trace.url import is_url
 @place("STORE")
 @click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the last N iterations.")
 def log_command(place: str, limit: int | None) -> Printed:
-    """What happened to a store, a lesson a line, in the order in which they were over.
+    """List the lessons of a store, one per line, in the order in which they ended.
 
-    The number in front is the N of STORE@N, the store in which the lesson is whole. Of lessons side by side one may
-    have begun earlier than it was over; its own number then stands behind.
-
-    An iteration that a later rollback undid is marked with a cross.
+    The first column is the N of STORE@N, the store after the lesson. If lessons ran side by side, a lesson's own number
+    follows. A cross marks an iteration that a later rollback undid.
 
     \b
     Examples:
@@ -70,7 +68,7 @@ def _log_line(entry: Entry) -> str:
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
 def diff_command(before: str, after: str) -> Printed:
-    """What differs between two stores, or between two iterations of one.
+    """Compare two stores, or two iterations of one.
 
     \b
     Examples:
@@ -117,7 +115,7 @@ def _document(record: Record) -> str:
 @place("STORE")
 @click.argument("document", metavar="DOC")
 def blame_command(place: str, document: str) -> Printed:
-    """Which question and step wrote a document, changed it, and added each of its links.
+    """Show which question and step wrote a document, changed it, and added each of its links.
 
     What was rolled back is left out.
 
@@ -178,9 +176,7 @@ def _author(author: Author) -> str:
 @click.option("--to", type=int, required=True, metavar="N", help="The iteration to return to; 0 is the beginning.")
 @click.option("--reason", default="", help="Why; it is kept in the trace.")
 def rollback_command(place: str, to: int, reason: str) -> Printed:
-    """Return a store to an earlier iteration, keeping the history: a new event, never a rewrite.
-
-    A rollback can itself be rolled back.
+    """Return a store to an earlier iteration. The history is kept, so a rollback can be rolled back.
 
     \b
     Example:
@@ -205,8 +201,8 @@ def rollback_command(place: str, to: int, reason: str) -> Printed:
 def replay_command(place: str, at: int | None, mend: bool) -> Printed:
     """Rebuild a store from its trace and verify every recorded result.
 
-    Nothing is searched, embedded or judged again. Damage is named by line, and the exit code is 2; it is 1 where the
-    trace is shorter than what was committed.
+    Nothing is searched, embedded or judged again. The exit code is 2 if the trace is damaged, with the line named, and
+    1 if it is shorter than what was committed.
 
     \b
     Examples:

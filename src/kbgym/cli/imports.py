@@ -35,7 +35,7 @@ class Sources(Verbs):
 
 @click.group("import", cls=Sources)
 def command() -> None:
-    """Make a world from somebody else's documents or questions.
+    """Make a world from documents or a public question set.
 
     \b
     Example:

@@ -137,6 +137,6 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _sentence(error: KbgymError) -> str:
-    """What went wrong as one line of a bearable length: how it begins, and how it ends, which is what to do."""
+    """Return an error as one line; a long one keeps its beginning and its end."""
     text = safe_text(str(error))
     return text if len(text) <= 1_000 else f"{text[:600]} ... {text[-300:]}"

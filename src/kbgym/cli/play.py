@@ -33,7 +33,7 @@ over_mcp = flags(
 
 @click.group("play")
 def command() -> None:
-    """An agent that is connected over MCP plays every question, one after the other.
+    """Let an agent that is connected over MCP play every question in turn.
 
     \b
     Example:

@@ -62,7 +62,7 @@ def suggest_command(
     if out.suffix.lower() != ".csv":
         raise BadInput(f"{out} does not end in .csv: drafts are written as CSV.")
     if out.exists():
-        raise BadInput(f"{out} is there already, perhaps with somebody's approvals in it; choose another --out.")
+        raise BadInput(f"{out} exists and may hold approvals; choose another --out.")
     world = _world(places, language)
     cassette = out.with_name(f"{out.stem}.cassette.jsonl") if agent.startswith("llm:") else None
     with spending.models([agent], cassette) as models, progress("drafting", quiet or as_json) as tick:
@@ -78,12 +78,7 @@ def suggest_command(
             with_spend(tick, models),
         )
     text = written(found.drafts)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
-    except OSError as error:
-        raise BadInput(f"cannot write {out}: {error.strerror}.") from error
+    _write(out, text)
     result = {
         "out": str(out),
         "drafts": len(found.drafts),
@@ -99,8 +94,17 @@ def suggest_command(
     emit(result, as_json, quiet, lines)
 
 
+def _write(out: Path, text: str) -> None:
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        raise BadInput(f"cannot write {out}: {error.strerror}.") from error
+
+
 def _world(places: tuple[Path, ...], language: str) -> World:
-    """A world, or the documents that an import of these paths would give."""
+    """Return the world of a folder, or the one that an import of these paths makes."""
     if len(places) == 1 and (places[0] / "documents.jsonl").is_file():
         return World.load(places[0])
     return make(places, None, ReadingOptions(language=language)).world

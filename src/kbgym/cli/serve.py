@@ -38,7 +38,7 @@ TOKENS = "tokens.jsonl"
 @click.option("--new-token", metavar="NAME", help="Make a token for a client of this name and --role, and stop.")
 @click.option("--revoke", "revoked", metavar="NAME", help="Take a client's token away, also of a running server.")
 @click.option("--no-auth", is_flag=True, help="Accept every client on this machine with --role. Loopback only.")
-@click.option("--view", "with_view", is_flag=True, help="Also the viewer, at /view/; for a folder, with --no-auth.")
+@options("view", default=False)
 @options("gate", default=0)
 @options("client", default="stdio")
 @options("expires", default="")
@@ -57,7 +57,7 @@ def command(
     new_token: str | None,
     revoked: str | None,
     no_auth: bool,
-    with_view: bool,
+    view: bool,
     as_json: bool,
     quiet: bool,
     **given: Any,
@@ -78,7 +78,7 @@ def command(
         return
     if over_mcp == (address is not None):
         raise BadInput("say how to serve: --mcp, or --http HOST:PORT.")
-    if with_view and (address is None or not no_auth or is_url(place)):
+    if view and (address is None or not no_auth or is_url(place)):
         # A browser sends no token when somebody follows a link.
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     if question is not None and role != "reader":
@@ -93,7 +93,7 @@ def command(
         host, port = _address(address)
         _check_open(host, file, no_auth)
         _check_installed()
-        options = {"quota": shares, "cors": frozenset(cors.split(",")) - {""}, "view": with_view}
+        options = {"quota": shares, "cors": frozenset(cors.split(",")) - {""}, "view": view}
         _http(opened(), host, port, None if no_auth else file, role, options, as_json, quiet)
 
 

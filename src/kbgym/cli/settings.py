@@ -80,8 +80,6 @@ KEYS: dict[str, SettingInfo] = {
     "max_cost": SettingInfo("budgets", "Stop cleanly at this many dollars.", _AMOUNT, True),
     "max_tokens": SettingInfo("budgets", "Stop cleanly at this many tokens.", _ANY),
     "gate": SettingInfo("gate", "Re-ask N questions before edits stay.  [default: 0, off]", _ANY, True),
-    "margin": SettingInfo("gate", "Largest accepted loss of mean F1 at the gate.  [0.01]", float),
-    "evidence": SettingInfo("gate", "Questions that must be able to show the effect of edits.  [0]", int),
     "held_out": SettingInfo("gate", "A file of questions for the gate.", _INPUT),
     "base_url": SettingInfo("models", "Endpoint of llm:local/MODEL, or another endpoint of a provider."),
     "temperature": SettingInfo("models", "Sampling temperature.  [0.3]", float),
@@ -115,6 +113,7 @@ KEYS: dict[str, SettingInfo] = {
     "tokens": SettingInfo("serving", "The token file.  [tokens.jsonl in the store]", _INPUT),
     "expires": SettingInfo("serving", "Last day of a new token."),
     "cors": SettingInfo("serving", "Origins, separated by commas, whose pages may use the HTTP API."),
+    "view": SettingInfo("serving", "Also serve the viewer, at /view/; for a folder, with --no-auth.  [false]", bool),
     "rate_limit": SettingInfo(
         "serving", "Requests per second per token; 0 means unlimited.  [default: 100]", _AMOUNT, True
     ),
@@ -287,7 +286,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, with a place from `kbgym.toml` if one argument is missing."""
-        args = list(self._sets(args))
+        args = list(self.with_sets(args))
         arguments = [one for one in self.params if isinstance(one, click.Argument)]
         place = next((one for one in arguments if isinstance(one, PlaceArgument)), None)
         if place is not None and (value := project_of(ctx).place(place.key)) is not None:
@@ -298,7 +297,7 @@ class Command(click.Command):
                 args = [*values, *args] if place is arguments[0] else [*args, *values]
         return super().parse_args(ctx, args)
 
-    def _sets(self, args: list[str]) -> Iterator[str]:
+    def with_sets(self, args: list[str]) -> Iterator[str]:
         """Yield the arguments with `--key VALUE` of a setting that has no flag as `--set key=VALUE`."""
         rest = iter(args)
         for argument in rest:

@@ -59,7 +59,7 @@ class Spending:
 
     @contextmanager
     def models(self, names: Iterable[str], cassette: Path | None) -> Iterator[Models | None]:
-        """The models of a run, closed at the end; None when nobody who plays is one.
+        """Yield the models among these names and close them at the end; None if there are none.
 
         Whatever one verb plays is paid out of one budget, however many cassettes it keeps.
         """
@@ -78,7 +78,7 @@ class Spending:
         self.confirm_all([(name, passes)])
 
     def confirm_all(self, plans: Iterable[Plan], each: str = "") -> None:
-        """The same for several who play: a line for each, one question for all. `each` says what it is the cost of."""
+        """Forecast the cost of several players and ask once. `each` names the unit of the cost."""
         passes: dict[str, Counter[str]] = {}
         for name, some in plans:
             if name.startswith("llm:") and any(some.values()):
@@ -91,7 +91,7 @@ class Spending:
             self._go_on(lines, all(map(_is_local, costs)))
 
     def confirm_requests(self, name: str, requests: Sequence[Request], completion: int) -> None:
-        """The same for single requests that are known beforehand, each answered in about so many tokens."""
+        """Forecast the cost of known requests, each answered in about `completion` tokens, and ask once."""
         if not name.startswith("llm:") or not requests:
             return
         prices = self._prices(name)
@@ -125,7 +125,7 @@ def _is_local(name: str) -> bool:
 
 
 def training_plan(settings: Settings, lessons: int, exams: int) -> list[Plan]:
-    """Who plays how many passes in so many lessons, with so many exam passes beside them."""
+    """Return who plays how many passes in a training of this many lessons and exam passes."""
     backward = "backward class" if settings.strategy == "class" else "backward"
     return [
         (settings.reader, {"forward": lessons, "exam": exams}),
@@ -135,7 +135,7 @@ def training_plan(settings: Settings, lessons: int, exams: int) -> list[Plan]:
 
 
 def used_by_commands(names: Iterable[str], passes: Iterable[dict[str, Any] | None]) -> tuple[dict[str, Any], str]:
-    """What programs that played said they used, as a result and in a sentence; nothing where no program played."""
+    """Return the usage that external programs reported, as a result and as a sentence."""
     if not any(is_command(name) for name in names):
         return {}, ""
     told = list(passes)

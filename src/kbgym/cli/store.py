@@ -66,7 +66,7 @@ def command() -> None:
 @options("embedder")
 @search_options
 def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
-    """The documents most similar to a query, as an agent would find them.
+    """Search a store as an agent would.
 
     \b
     Example:
@@ -84,7 +84,7 @@ def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
 @click.argument("id", metavar="ID")
 @click.option("--source", "with_source", is_flag=True, help="Also say where in the original files it stands.")
 def read_command(place: str, id: str, with_source: bool) -> Printed:
-    """A document with everything it links to, what links to it, and its provenance.
+    """Show a document with its links in both directions and its provenance.
 
     \b
     Example:
@@ -125,7 +125,7 @@ _MEANING: dict[str, str] = {
 @verb("stats")
 @place("STORE")
 def stats_command(place: str) -> Printed:
-    """The ledger: exact counts of documents, links and provenance; and the index a search runs on.
+    """Count documents, links and provenance exactly, and describe the search index.
 
     \b
     Example:
@@ -143,7 +143,7 @@ def stats_command(place: str) -> Printed:
 
 
 def _index(opened: Workspace) -> dict[str, Any]:
-    """What the store is searched with; only a large one has files to open and measure."""
+    """Return the kind of search index; only a large store has files to measure."""
     from kbgym.backends.hnsw.index_files import described
 
     name, store = opened.settings.embedder, opened.store

@@ -33,6 +33,7 @@ from kbgym.store import Store, ledger
 from kbgym.trace.events import Ended
 from kbgym.trace.url import shown
 from kbgym.training.run import Run, Settings
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.kinds import kind_of, why_agent
 from kbgym.worlds.world import World
 
@@ -45,14 +46,14 @@ training_options = flags(
 
 
 def players(settings: Settings) -> list[str]:
-    """Everybody who plays in a training."""
+    """Return the names of all who play in a training."""
     return [settings.reader, settings.curator, settings.judge]
 
 
 def begin(
     out: Path, world: World, settings: Settings, given: Mapping[str, Any], store: Store | None = None
 ) -> tuple[Run, str | None]:
-    """A run that is begun or gone on with, and who plays and why, said where the person did not choose."""
+    """Start or resume a run; return it, and why these agents play if the user did not choose."""
     agents_named(settings)  # refuses whom it does not know, before anything is written
     why = None if {"reader", "curator"} <= given.keys() else why_agent(world)
     run = Run.open_or_create(out, world, settings, store)
@@ -110,10 +111,22 @@ def command(
         spending.confirm_all(training_plan(settings, left, evaluations))
         with progress("training") as tick:
             teach(trainer, with_spend(tick, models, settings.batch_size))
-    counted, share = ledger(trainer.store), coverage(trainer.store).direct
+    result, text = _outcome(trainer, shown(url) if url else str(out), why)
+    text += _next(out, url, world_folder, kind_of(world).has_pools)
+
+    def passes() -> Iterator[dict[str, Any] | None]:
+        with open(url or out) as opened:
+            yield from (event.usage for event in opened.events if isinstance(event, Ended))
+
+    used, spent = used_by_commands(players(settings), passes())
+    return {"run": str(out), **result, **used}, text + spent
+
+
+def _outcome(trainer: Trainer, place: str, why: str | None) -> tuple[dict[str, Any], str]:
+    """Return what a training came to, as a result and as text."""
+    settings, counted, share = trainer.settings, ledger(trainer.store), coverage(trainer.store).direct
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
     result = {
-        "run": str(out),
         "iterations": trainer.iteration,
         "coverage": round(share, 4),
         "links": counted.links,
@@ -122,24 +135,16 @@ def command(
         "settings": settings,
         "agents": why or f"{settings.reader} reads, {settings.curator} curates.",
     }
-    place = shown(url) if url else out
     text = (
         f"{place}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
         f"The store has {counted.authored} authored documents and {counted.links:,} links, "
         f"covering {share:.1%} of {counted.origins:,} originals.\n"
-        + _next(out, url, world_folder, kind_of(world).has_pools)
     )
-
-    def passes() -> Iterator[dict[str, Any] | None]:
-        with open(url or out) as opened:
-            yield from (event.usage for event in opened.events if isinstance(event, Ended))
-
-    used, spent = used_by_commands(players(settings), passes())
-    return result | used, text + spent
+    return result, text
 
 
 def _as_a_fleet(where: Where, run: Run, url: str, store: Store | None) -> None:
-    """Every lesson, by the engine's workers; what is left to do here is to say how it came out."""
+    """Have the engine's workers play all lessons."""
     from kbgym.engines.fleet import Fleet, train_fleet
 
     with where.opened() as engine:

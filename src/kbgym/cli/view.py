@@ -24,10 +24,10 @@ HOST = "127.0.0.1"
 def command(
     folders: tuple[Path, ...], port: int, open_browser: bool, world: Path | None, as_json: bool, quiet: bool
 ) -> None:
-    """Look at a RUN: what training did, the store, its map, every question, two arms side by side, a run in progress.
+    """Serve a local page on a RUN: what training gained, the store, its map, every question, a run in progress.
 
     RUN is a run, an experiment or a store; several may be given. The page is served to this machine only, needs no
-    network and changes nothing. It ends with Ctrl-C.
+    network and changes nothing. Ctrl-C ends it.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
-"""What a reader makes of a file: pages with a title, and blocks of text that know where in the file they stand.
+"""Pages and blocks: the output of the readers.
 
-A block's text is plain (markup removed, entities decoded); `Plain` remembers for each stretch of it the place in the
-file. Places are counted in characters of the file read as text: a line end is one character, whatever it was.
+The text of a block is plain: markup is removed, entities are decoded. `Plain` maps it to offsets in the file, counted
+in characters of the file read as text with one-character line ends.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Plain:
         return self._parts[0] if self._parts else ""
 
     def place(self, position: int) -> int:
-        """Where in the file a character of the text stands."""
+        """Return the offset in the file of a character of the text."""
         part = bisect_right(self._at, position) - 1
         return self._place[part] + position - self._at[part]
 
     def parts(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """A range cut wherever the file does not simply go on."""
+        """Yield the parts of a range that are contiguous in the file."""
         for cut in self._at[bisect_right(self._at, start) : bisect_left(self._at, end)]:
             yield start, cut
             start = cut
@@ -61,7 +61,7 @@ class Plain:
             yield start, end
 
     def cut(self, start: int, end: int) -> Plain:
-        """A stretch of the text, with its places."""
+        """Return a part of the text with its offsets."""
         if (start, end) == (0, self._length):
             return self
         made = Plain()
@@ -140,12 +140,12 @@ class Headings:
             self._stack.append((level, text))
 
     def use(self) -> tuple[str, ...]:
-        """The sections a text stands in, which are hereby not empty."""
+        """Return the current sections and mark them as used."""
         self._used = len(self._stack)
         return tuple(text for _, text in self._stack)
 
     def close(self) -> list[str]:
-        """The page ends: every heading that nothing stood under."""
+        """Close all sections and return the headings without text."""
         self.enter(0, "")
         return self.unused
 
@@ -162,5 +162,5 @@ def row_text(headers: list[str], cells: list[str]) -> str:
 
 
 def folded(text: str) -> str:
-    """White space as single spaces, nothing at the ends."""
+    """Return a text with single spaces and none at its ends."""
     return " ".join(text.split())

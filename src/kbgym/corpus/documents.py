@@ -22,7 +22,7 @@ Quote = tuple[str, str, str]  # of a statement: the id of its document, its word
 
 
 class ReadingOptions(msgspec.Struct, frozen=True):
-    """How files become documents."""
+    """Options of reading files."""
 
     language: str = "en"
     unit: Unit = "passage"
@@ -30,11 +30,11 @@ class ReadingOptions(msgspec.Struct, frozen=True):
     on_error: Literal["refuse", "skip"] = "refuse"
     follow: bool = False  # symbolic links out of the folder
     site: str = ""  # where the files are published: links to it are links between them
-    about: str = ""  # what the documents are, in the words of whoever imports them
+    about: str = ""  # what the documents are, in the words of the user
 
 
 class Corpus(msgspec.Struct):
-    """The documents, and what happened on the way to them."""
+    """The documents, and a report of the import."""
 
     documents: list[Document] = []
     files: int = 0
@@ -52,7 +52,7 @@ class Corpus(msgspec.Struct):
 
     @property
     def characters(self) -> int:
-        """Of all documents."""
+        """Return the number of characters of all documents."""
         return sum(len(document.text) for document in self.documents)
 
 
@@ -91,7 +91,7 @@ def _refusal(problems: Sequence[Problem]) -> str:
 
 
 def _nothing(corpus: Corpus) -> str:
-    """There is no document: because nothing is in the files, or because none of them is read."""
+    """Return the message for an import without documents."""
     reasons = dict.fromkeys(problem.reason for problem in corpus.ignored if problem.reason != "hidden")
     if corpus.files or not reasons:
         return "there is no text in these files."
@@ -156,8 +156,8 @@ REASONS = {
     "heading": "there is no text under it",
     "column": "the column is empty in every row",
     "table of contents": "the headings of the page once more",
-    "directive": "an instruction to whoever prints the file",
-    "hidden character": "nobody sees it, and an agent might obey it",
+    "directive": "an instruction for printing",
+    "hidden character": "it is invisible, and an agent might obey it",
     "other": "markup, or something no reader understood",
 }
 MOST_TEXTS = 1_000  # listed of each kind
@@ -181,7 +181,7 @@ class Losses:
         self._kinds: dict[str, Loss] = {}
 
     def add_hidden(self, count: int) -> None:
-        """Characters that do not show, which no document has."""
+        """Count invisible characters, which are left out."""
         if count:
             loss = self._kinds.setdefault("hidden character", Loss("hidden character", REASONS["hidden character"]))
             loss.count, loss.characters = loss.count + count, loss.characters + count

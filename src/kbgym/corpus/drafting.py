@@ -1,8 +1,8 @@
-"""Drafts of questions by a model, for a person to approve: made from handfuls of documents, and checked.
+"""Draft questions with a model, for a person to approve.
 
-A draft that fails a check is dropped and counted: its answer must stand word for word in a document it names as its
-support, and not in the question; it must not ask what an earlier draft or a known question asks. Which handfuls are
-asked about is decided by the seed, so the same recording gives the same drafts.
+Drafts are made from handfuls of documents and checked: the answer must stand word for word in a supporting document and
+not in the question, and the question must be new. Failed drafts are counted. The seed decides the handfuls, so the same
+recording gives the same drafts.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def suggest(
     confirm: Confirm | None = None,
     tick: ProgressCallback | None = None,
 ) -> Suggestions:
-    """Up to `n` drafts; fewer when the documents, or the model, give no more. `confirm` sees the most it may take."""
+    """Return up to `n` drafts. `confirm` is called with all requests that may be needed."""
     writer = ModelWriter(models, name, concurrency)
     wanted = -(-n // EACH)
     groups = list(islice(handfuls(world.documents, seed), MOST_ASKED * wanted))
@@ -105,7 +105,7 @@ def suggest(
 
 
 def written(drafts: Sequence[Suggested]) -> str:
-    """The drafts as CSV to edit, with an empty column `approve`; the quotes are there to decide by."""
+    """Return the drafts as CSV with an empty column `approve`."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(COLUMNS)
@@ -134,17 +134,17 @@ class ModelWriter(Asker):
         self._concurrency = concurrency
 
     def request(self, skill: str, text: str, tool: dict[str, Any]) -> Request:
-        """A prompt of ours, what is to be worked on, and the one call that is allowed."""
+        """Return a request: the prompt of a skill, the text to work on, and the only allowed call."""
         return self._settings.request(prompt(skill), (Message("user", text),), (tool,))
 
     def new(self, requests: Sequence[Request]) -> list[Request]:
-        """Those that will be sent to the model: each once, and none that is on the cassette."""
+        """Return the distinct requests that are not on the cassette."""
         cassette = self._client.cassette
         distinct = {request.hash: request for request in requests}
         return [request for hash, request in distinct.items() if cassette is None or not cassette.holds(hash)]
 
     def ask(self, jobs: Sequence[Job[T]], tick: ProgressCallback | None = None) -> list[T | None]:
-        """What was read out of the reply to each request, None where no reply was of use."""
+        """Return the value read from each reply, or None where no reply was valid."""
         return asyncio.run(self._ask_all(jobs, tick or (lambda done, total, note: None)))
 
     async def _ask_all(self, jobs: Sequence[Job[T]], tick: ProgressCallback) -> list[T | None]:

@@ -38,7 +38,7 @@ class Node(msgspec.Struct, eq=False):
     span: tuple[int, int] | None = None
 
     def get(self, *keys: str) -> str:
-        """The first text under one of these keys."""
+        """Return the first text under one of these keys."""
         for wanted in keys:
             for key, node in self.items or () if not self.listed else ():
                 if key == wanted and node.items is None and node.text.strip():
@@ -50,7 +50,7 @@ class Node(msgspec.Struct, eq=False):
 
 
 def read_yaml(text: str, base: int = 0) -> tuple[list[Node], list[str]]:
-    """The documents of a YAML text that starts at `base` of its file, and its comments. Aliases are shared nodes."""
+    """Return the documents and comments of a YAML text that starts at `base` of its file. Aliases are shared nodes."""
     try:
         import yaml
     except ImportError:
@@ -122,7 +122,7 @@ class _Builder:
 
 
 def _key(node: Node) -> str:
-    """A key is a text nearly always; what else it may be in YAML is shown by its texts."""
+    """Return a key as text; a collection as a key is shown by its texts."""
     if node.items is None:
         return node.text
     return ", ".join(part for key, one in node.items[:20] for part in (key, one.text) if part)
@@ -158,7 +158,7 @@ def read_toml(text: str) -> tuple[list[Node], list[str]]:
 
 
 def json_values(text: str) -> Iterator[tuple[Any, int, int]]:
-    """JSON values that follow each other, each with its place; objects as `Pairs`, numbers as `Number`."""
+    """Yield consecutive JSON values with their spans; objects as `Pairs`, numbers as `Number`."""
     decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=Number, parse_float=Number, parse_constant=Number)
     at = _skip(text, 0)
     while at < len(text):
@@ -183,7 +183,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def tree_of(value: Any, span: tuple[int, int] | None = None) -> Node:
-    """What `json_values` gives as a node, every part of it with the same place."""
+    """Return a value of `json_values` as a node whose parts have the same span."""
     return _node(value, span)
 
 
@@ -211,7 +211,7 @@ NOTHING = "(no value)"
 
 
 def field_page(trees: list[Node], size: int, whole: tuple[int, int]) -> Page:
-    """A file of data as a page; `whole` is its place where a value has none of its own."""
+    """Return a page of fields; `whole` is the span of values that have none of their own."""
     page = Page(folded(next((title for tree in trees if (title := tree.get("title", "name"))), "")))
     add_fields(page, trees, size, whole)
     return page
@@ -273,7 +273,7 @@ def _leaves(node: Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 
 def _item_names(node: Node) -> Iterator[tuple[str, str]]:
-    """For every item of a list the key that names it, if one does, and its name among its siblings."""
+    """Yield for every item of a list the key that names it, if any, and a name that is unique in the list."""
     seen: Counter[str] = Counter()
     for number, (_, item) in enumerate(node.items or (), 1):
         own, name = "", str(number)

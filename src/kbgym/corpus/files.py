@@ -1,10 +1,9 @@
-"""Which files a corpus has, and reading them without trusting them: bounded, decoded, named when something is wrong.
+"""Find the files of a corpus, and read them with limits.
 
-Folders are walked in the order of their names, and whatever is not read is named with the reason: hidden files, formats
-nobody reads here, formats that need a part which is not installed. A symbolic link to something inside the folder is
-passed over, since that is read at its own place; one that leads out of it is a problem unless links are to be followed;
-one that leads back to a folder it stands in always is, as is anything that is no regular file: opening a pipe would
-wait for ever.
+Folders are walked in the order of their names. Everything that is not read is named with the reason: hidden files,
+unknown formats, formats that need a package which is not installed. A symbolic link to something inside the folder is
+ignored, since that is read at its own place. A link out of the folder is a problem unless links are followed; a link
+back to a folder it stands in, and anything that is no regular file, always is: opening a pipe would block.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from kbgym.corpus.blocks import Broken
 from kbgym.errors import BadInput, Missing
 
 PROJECT = "kbgym.toml"
-RECORDINGS = "cassette.jsonl"  # what models said, kept beside what was made of it; never somebody's documents
+RECORDINGS = "cassette.jsonl"  # what models said, kept beside what was made of it; never documents
 FORMATS = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -81,7 +80,7 @@ class Walk(msgspec.Struct):
 
 
 def walk(paths: Sequence[Path], leave_out: Collection[Path] = (), follow: bool = False) -> Walk:
-    """The files of a corpus. A path that is not there, or a file of no known format that was named, is bad input."""
+    """Find the files of a corpus. Raise BadInput for a missing path or a named file of an unknown format."""
     walker = _Walker([path.resolve() for path in paths], {path.resolve() for path in leave_out}, follow)
     for path, root in zip(paths, walker.roots, strict=True):
         prefix = f"{root.name}/" if len(paths) > 1 and root.is_dir() else ""
@@ -103,7 +102,7 @@ def walk(paths: Sequence[Path], leave_out: Collection[Path] = (), follow: bool =
 
 
 def _unreadable(path: Path) -> str:
-    """Why a file of a known format cannot be read here, if it cannot."""
+    """Return why a file of a known format cannot be read here, or an empty text."""
     ending = path.suffix.lower()
     return CONVERTER.format(ending) if FORMATS[ending] == "converted" and find_spec("markitdown") is None else ""
 
@@ -115,7 +114,7 @@ class _Walker:
         self._followed: set[Path] = set()
 
     def folder(self, root: Path, prefix: str) -> None:
-        """Everything below a folder."""
+        """Take all files below a folder."""
         folders = [root]
         while folders:
             here = folders.pop()
@@ -129,7 +128,7 @@ class _Walker:
             folders += reversed(below)
 
     def _entry(self, entry: os.DirEntry[str], root: Path, prefix: str) -> bool:
-        """Take one entry of a folder, or say why not; whether it is a folder to go into."""
+        """Take one entry of a folder or note why not. Return True if it is a folder to descend into."""
         path = Path(entry.path)
         name = _shown(path, root, prefix)
         if entry.name.startswith("."):
@@ -198,7 +197,7 @@ _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset=["']?([\w-]{1,40})""", re.IGN
 
 
 def read_text(file: FoundFile) -> str:
-    """A whole file as text with `\\n` line ends. UTF-8, unless it begins with a UTF-16 mark or, as HTML, says so."""
+    """Return a whole file as text with one-character line ends: UTF-8, or what a mark or HTML declares."""
     try:
         with file.path.open("rb") as handle:
             data = handle.read(MOST_FILE + 1)
@@ -222,7 +221,7 @@ def read_text(file: FoundFile) -> str:
 
 
 def read_rows(file: FoundFile) -> Iterator[tuple[int, str]]:
-    """The lines of a file with the place each starts at, a bounded one at a time. Empty lines are given too."""
+    """Yield the offset and text of each line of a file; the length of a line is bounded."""
     place = 0
     try:
         with file.path.open("rb") as handle:

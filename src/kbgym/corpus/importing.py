@@ -1,4 +1,4 @@
-"""A world from paths and a questions file, new or following an old one, and how it takes the old one's place."""
+"""Make a world from paths and a questions file, or update one, and replace the old world atomically."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def make(
 
 
 def _described(old: World | None, about: str) -> Description | None:
-    """What is said of the documents: what was said before, in other words if there are any."""
+    """Return the description of the documents, with a new paragraph if one is given."""
     if not is_text(about):
         raise BadInput("about holds characters that are not Unicode text.")
     before = old.description if old is not None else None
@@ -96,7 +96,7 @@ def _described(old: World | None, about: str) -> Description | None:
 
 
 def load_old(out: Path) -> World:
-    """The world an update starts from; one whose replacement was interrupted is put back first."""
+    """Load the world that an update starts from, and restore it first if its replacement was interrupted."""
     kept = _kept(out)
     if kept.exists() and not out.exists():
         os.replace(kept, out)
@@ -107,7 +107,7 @@ def load_old(out: Path) -> World:
 
 
 def replace_world(old: World, new: World, out: Path) -> bool:
-    """Put a new world in the place of the old one; whether anything changed."""
+    """Replace the old world by a new one. Return True if anything changed."""
     if encode(old) == encode(new):
         return False
     scratch, kept = out.parent / f".{out.name}.new", _kept(out)

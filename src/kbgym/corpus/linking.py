@@ -16,7 +16,7 @@ _ENDINGS = ("", ".md", ".html", ".rst", ".markdown", "/index.md", "/index.html",
 
 
 def document_id(file: str, own: str, ordinal: int = 0) -> str:
-    """From the file and the sentence alone, so that it stays the same wherever the sentence moves in its file."""
+    """Return an id made of the file and the text, which stays the same when the text moves in its file."""
     said = hashlib.sha256(f"{file}\0{own}\0{ordinal or ''}".encode()).hexdigest()
     return f"{_slug(file)}-{said[:10]}"
 
@@ -28,7 +28,7 @@ def _slug(file: str) -> str:
 
 
 def make_ids(drafts: Sequence[DraftDocument]) -> list[str]:
-    """An id for every draft, no two the same."""
+    """Return a unique id for every draft."""
     ids: dict[str, None] = {}
     repeats: Counter[tuple[str, str]] = Counter()
     for one in drafts:
@@ -59,7 +59,7 @@ class LinkResolver:
                 self._first.setdefault(f"title:{posixpath.basename(stem)}", id)
 
     def links(self, draft: DraftDocument, id: str) -> tuple[tuple[str, ...], int]:
-        """The documents a statement links to, and how many of its links lead to pages that are not here."""
+        """Return the documents that a draft links to, and the number of its links to missing pages."""
         targets: dict[str, None] = {}
         dead = 0
         for name in draft.names:
@@ -71,7 +71,7 @@ class LinkResolver:
         return tuple(targets), dead
 
     def resolve(self, name: str, file: str) -> str | None:
-        """The document a link leads to: empty for what is elsewhere or on the same page, none if it is missing."""
+        """Return the document a link leads to: empty for another site or the same page, None if it is missing."""
         if name.startswith("[["):
             page = name.removeprefix("[[").partition("#")[0].strip().casefold()
             return self._first.get(f"title:{page}") if page else ""
@@ -86,7 +86,7 @@ class LinkResolver:
         return self._file(posixpath.normpath(posixpath.join(posixpath.dirname(file), path)))
 
     def _published(self, path: str) -> str | None:
-        """A page by its address below the site, or below the folder that was imported."""
+        """Return a page by its address below the site or the imported folder."""
         return self._first.get(f"address:{path}") or self._file(posixpath.normpath(path) if path else "")
 
     def _file(self, place: str) -> str | None:

@@ -72,7 +72,7 @@ class _Reader:
         return self.page
 
     def _front(self) -> int:
-        """Front matter as fields; gives the place where the text begins."""
+        """Read front matter as fields and return the offset of the text after it."""
         front = _FRONT.match(self.text)
         if front is None or not (front[2] or "").strip():
             return front.end() if front and front[2] is None else 0
@@ -146,7 +146,7 @@ class _Reader:
             place = self._token(tokens, place)
 
     def _introduction(self) -> Block | None:
-        """What introduces a list, a table or code that begins here."""
+        """Return the block that introduces a list, a table or code that begins here."""
         block = self.last
         if block is not None and not block.text.text.rstrip().endswith(_ENDS):  # it goes on in what follows
             block.introduces = True
@@ -270,7 +270,7 @@ class _Reader:
         return place + 1
 
     def _surplus(self, span: tuple[int, int], known: int) -> list[str]:
-        """The cells of a row beyond its table's columns, which the library leaves out."""
+        """Return the cells of a row beyond its table's columns, which the library leaves out."""
         line = self.text[slice(*span)].strip().removeprefix("|").removesuffix("|")
         cells = line.replace("\\|", "\0").split("|")[known:]
         return [folded(cell.replace("\0", "|")) for cell in cells]
@@ -286,7 +286,7 @@ class _Reader:
         return found
 
     def _finish_notes(self) -> None:
-        """A footnote stands where it is called; one that is long or never called is a text of its own."""
+        """Put footnotes where they are called; long ones and those never called become blocks."""
         called = {name for block in self.page.blocks for _, name in block.notes}
         for name, blocks in self.notes.items():
             text = folded(" ".join(block.text.text for block in blocks))
@@ -307,7 +307,7 @@ def _within(found: list[tuple[int, str]], start: int, end: int, more: int = 0) -
 
 
 def _lines(said: str, base: int) -> Node:
-    """Front matter that is no YAML or TOML, line by line: `Label: value`."""
+    """Return front matter that is neither YAML nor TOML as lines of `Label: value`."""
     items, at = list[tuple[str, Node]](), base
     for line in said.split("\n"):
         key, _, value = line.partition(":")

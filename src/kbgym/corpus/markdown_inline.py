@@ -1,4 +1,4 @@
-"""The text inside one Markdown block: markup removed, and where links, code spans, footnotes and line ends stand."""
+"""Read the text inside a Markdown block: words, links, code spans, footnotes and line breaks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ATTRIBUTE = re.compile(r"""\b(href|alt)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IG
 
 @cache
 def parser() -> MarkdownIt:
-    """CommonMark with tables and footnotes. The inline rules are not run by it, but by `read_inline`."""
+    """Return a CommonMark parser with tables and footnotes; `read_inline` runs its inline rules."""
     try:
         from markdown_it import MarkdownIt
         from mdit_py_plugins.footnote import footnote_plugin
@@ -54,7 +54,7 @@ class Inline:
 
 
 def read_inline(content: str, where: Callable[[int], int], env: dict[str, Any]) -> Inline:
-    """The text of a block; `where` gives the place in the file of a character of its content."""
+    """Return the text of a block; `where` maps characters of its content to offsets in the file."""
     found = Inline()
     if len(content) > MOST_INLINE or not _MARKUP.search(content):
         start = 0
@@ -115,7 +115,7 @@ def read_inline(content: str, where: Callable[[int], int], env: dict[str, Any]) 
 
 
 def _described(found: Inline, said: str, place: int) -> None:
-    """An image is its description, and nothing if that is only the name of a file."""
+    """Add the description of an image."""
     if said.strip():
         if len(found.plain) and not found.plain.text[-1].isspace():
             found.plain.add(" ", place)
@@ -136,7 +136,7 @@ def _tag(found: Inline, tag: str, place: int) -> None:
 
 
 def _add_text(found: Inline, text: str, place: int) -> None:
-    """Words, with `[[Page]]` and `[[Page|label]]` as theirs and a link, and a footnote's mark as a note."""
+    """Add words; `[[Page]]` and `[[Page|label]]` are links, marks of footnotes are notes."""
     if "[" not in text:
         found.plain.add(text, place)
         return
@@ -156,7 +156,7 @@ def _add_text(found: Inline, text: str, place: int) -> None:
 
 
 def places(content: str, text: str, lines: list[int], first: int) -> Callable[[int], int]:
-    """From a character of a block's content, which begins on this line of the file, to its place in the file."""
+    """Return a map from characters of a block's content to offsets in the file."""
     starts, found, at = [], [], 0
     for number, line in enumerate(content.split("\n"), first):
         begin, end = lines[min(number, len(lines) - 1)], lines[min(number + 1, len(lines) - 1)]

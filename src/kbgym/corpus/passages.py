@@ -43,7 +43,7 @@ class DraftDocument(msgspec.Struct):
 
     @property
     def names(self) -> list[str]:
-        """The targets of all links in the document."""
+        """Return the targets of all links in the document."""
         return [name for one in self.parts for name in one.names]
 
 
@@ -76,7 +76,7 @@ def _page(said: list[Statement]) -> list[DraftDocument]:
     elif top or (len(drafts) > 1 and any(one.sections for one in rest)):
         drafts.insert(0, _card(top, rest))
     card = drafts[0]
-    card.kind = "card"
+    card.kind = card.kind if card.kind == "row" and len(drafts) == 1 else "card"  # a row of a table file
     card.fields = tuple(field for one in said if (field := _field(one)))
     card.first_of = tuple(name for one in said for name in one.first_of)
     return drafts

@@ -1,12 +1,12 @@
-"""HotpotQA, 2WikiMultihopQA and MuSiQue as worlds, from the files their authors publish.
+"""Make worlds from the official files of HotpotQA, 2WikiMultihopQA and MuSiQue.
 
-Every sentence of every paragraph, distractors included, is a document with its page's title before it; a sentence that
-several questions share is one document. HotpotQA and 2Wiki name the sentences that support an answer; MuSiQue names
-paragraphs, so there a support is every sentence of them. MuSiQue's unanswerable questions are left out: each is made by
-taking paragraphs away that stand under another question here, so in one store it can be answered after all.
+Every sentence of every paragraph, distractors included, is a document that begins with its page's title; a sentence of
+several questions is one document. HotpotQA and 2Wiki name supporting sentences. MuSiQue names supporting paragraphs, so
+all their sentences are supports. MuSiQue's unanswerable questions are left out: the paragraphs taken away from them
+belong to other questions, so a common store can answer them.
 
-These texts are in the weights of every model: a report on such a world needs a score without a store beside it, and
-`facts` says so (`public_text`).
+Models were trained on these texts, which `facts` records as `public_text`: a report on such a world also needs a score
+without a store.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Public(msgspec.Struct, frozen=True):
 
 
 def read_public(dataset: str, file: Path, limit: int | None = None, seed: int = 0) -> Public:
-    """A world from an official file; with a limit, from that many of its questions, drawn by the seed."""
+    """Make a world from an official file, or from a limited number of its questions, drawn by the seed."""
     asked, unanswerable = READERS[dataset](file)
     if limit is not None and limit < len(asked):
         order = sorted(range(len(asked)), key=lambda place: digest(f"{seed}:{asked[place].id}".encode()))
@@ -107,7 +107,7 @@ def read_public(dataset: str, file: Path, limit: int | None = None, seed: int = 
 def _add_paragraphs(
     paragraphs: Iterable[tuple[str, tuple[str, ...]]], documents: dict[str, Document]
 ) -> tuple[dict[tuple[str, int], str], int]:
-    """Make sure every sentence is a document; gives the id of each by title and number, and how many were cut."""
+    """Add every sentence as a document; return its id by title and number, and how many were cut."""
     ids: dict[tuple[str, int], str] = {}
     cut = 0
     for title, sentences in paragraphs:
@@ -158,7 +158,7 @@ def _read_musique(file: Path) -> tuple[list[PublicQuestion], int]:
 
 
 def _musique(entry: _Musique) -> PublicQuestion:
-    """Paragraphs of one page are numbered on, since several of a page may stand under one question."""
+    """Return a question; sentences are numbered through all paragraphs of a page."""
     pages: dict[str, list[str]] = {}
     supports: list[tuple[str, int]] = []
     for paragraph in entry.paragraphs:
@@ -174,7 +174,7 @@ def _musique(entry: _Musique) -> PublicQuestion:
 
 
 def _entries(file: Path, type_: type[T]) -> Iterator[tuple[str, T]]:
-    """The objects of a file, be they one array or one a line: the sets are passed on as either."""
+    """Yield the objects of a file, which is one array or has one object a line."""
     data = _bytes(file)
     if data[:1_000].lstrip().startswith(b"["):
         for number, entry in enumerate(_decode(file, data, list[type_]), 1):  # type: ignore[valid-type]

@@ -1,14 +1,13 @@
-"""MadeQuestions from a CSV, JSON or JSONL file: read, checked, freed of duplicates, split.
+"""Read questions from CSV, JSON or JSONL, check them, drop duplicates, and assign splits and groups.
 
     question,answer,group
     Who built the Kestrel?,Olsen & Co.|Olsen and Co.,kestrel
 
-`answer` (or `answers`) holds every accepted answer, separated by `|`; `keys` are `kind:value`, `support` document ids
-or words that stand in a document. A group is never in two splits. Where no split is given, near-duplicates count as
-one group and the splits are drawn by a hash of seed and group: the same file gives the same splits everywhere.
+`answer` (or `answers`) holds every accepted answer, separated by `|`, `members` the elements of a set; `keys` are
+`kind:value`, `support` document ids or quotes. Splits that are not given are drawn by a hash of seed and subject, so
+the same file gives the same splits everywhere; near-duplicates share a split.
 
-A file with a column `approve` holds drafts: only rows that say yes there are questions. `quote` is for the person who
-decides that, and is not read.
+A file with a column `approve` holds drafts: only rows with a yes are questions. `quote` helps to decide.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class QuestionRow(msgspec.Struct, frozen=True):
 
     @property
     def reported(self) -> bool:
-        """True if `group` names a group of the report, not the subject that keeps rows in one split."""
+        """Return True if `group` is a group of the report, not a subject that keeps rows in one split."""
         return bool(self.group) and (bool(self.split) or self.group in GROUPS)
 
 
@@ -74,7 +73,7 @@ class MadeQuestions(msgspec.Struct, frozen=True):
 
     questions: tuple[Question, ...] = ()
     duplicates: tuple[Duplicate, ...] = ()
-    unapproved: int = 0  # drafts that nobody said yes to
+    unapproved: int = 0  # drafts that were not approved
 
     @property
     def leaks(self) -> tuple[Duplicate, ...]:
@@ -163,7 +162,7 @@ def _groups(
 
 
 def _ids(rows: Iterable[QuestionRow]) -> list[str]:
-    """From the words alone, so that a question is known again when the file has grown."""
+    """Return ids made of the words alone, so that a question keeps its id when the file grows."""
     seen: Counter[str] = Counter()
     ids = []
     for row in rows:
@@ -230,7 +229,7 @@ class _Words:
         return self._text[self._starts[place] : (*self._starts, len(self._text))[place + 1]]
 
     def saying(self, words: str) -> list[str]:
-        """The ids of all texts that have these words next to each other."""
+        """Return the ids of all texts that hold these words next to each other."""
         if not self._ids:
             parts, at = [], 0
             for id, text in self._texts:
@@ -251,9 +250,9 @@ class _Words:
 
 
 def read_rows(path: Path, unapproved: list[str] | None = None) -> list[QuestionRow]:
-    """Every row of a questions file; the first that is wrong is named by its line.
+    """Read the rows of a questions file. Raise BadInput with the line of the first invalid row.
 
-    Drafts that nobody approved are left out, and their places are added to `unapproved`.
+    Drafts without approval are left out, and their places are added to `unapproved`.
     """
     try:
         if path.stat().st_size > MOST_FILE:
@@ -288,7 +287,7 @@ def _approved(where: str, values: Mapping[str, Any]) -> bool:
 
 
 def _json_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """One object a line, or one array of them."""
+    """Read one object a line, or one array of objects."""
     if text.lstrip().startswith("["):
         try:
             entries = decode(text, list[dict[str, Any]])

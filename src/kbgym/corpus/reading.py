@@ -26,9 +26,8 @@ from kbgym.canonical import decode
 from kbgym.corpus.blocks import Broken, Page, Plain
 from kbgym.corpus.fields import field_page, read_toml, read_yaml
 from kbgym.corpus.files import MOST_FILE, FoundFile, read_text
-from kbgym.corpus.html import html_to_markdown, html_words
+from kbgym.corpus.html import fenced, html_to_markdown, html_words
 from kbgym.corpus.markdown import read_markdown
-from kbgym.corpus.markdown_text import fenced
 from kbgym.corpus.reader_process import ReadTask, WorkerReply
 from kbgym.corpus.records import read_csv, read_json_file, read_jsonl, read_text_file
 from kbgym.corpus.rst import rst_to_html
@@ -194,7 +193,8 @@ def locate(page: Page, text: str) -> None:
                 plain.add(said[last : word.start()], max(0, places[number] - min(2, word.start() - last)))
                 plain.add(word[0], places[number])
                 last, at = word.end(), number + 1
-        plain.add(said[last:], min(places[at - 1] + len(words[-1][0]), len(text) - 1) if places and words else 0)
+        rest = places[at - 1] + len(words[-1][0]) if places and words else 0
+        plain.add(said[last:], max(0, min(rest, len(text) - len(said[last:]))))
         block.text, block.span = plain, None
 
 

@@ -1,8 +1,7 @@
-"""Plain text, JSON, JSONL and CSV into pages.
+"""Read plain text, JSON, JSONL and CSV as pages.
 
-A JSONL line is an object, best with `text` and a `title`; its other values are fields. A CSV row is the same where
-there is a column `text`; otherwise it is a row of a table and becomes one sentence. The place of a row's sentences is
-the row. JSON is read as JSONL where it holds such objects, and otherwise as a tree of fields.
+A JSON object with a `text` (and a `title`) is a page; its other values are fields. A CSV row with a column `text` is
+the same, any other row is a row of a table. The place of a row's documents is the row. Other JSON is a tree of fields.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _ITEM = re.compile(r"[ \t]*(?:[-*•‣+]|\d{1,3}[.)])[ \t]+(?=\S)")
 
 
 def read_text_file(text: str) -> Page:
-    """Paragraphs between empty lines; a line that begins like a list item is one, a short first line the title."""
+    """Read paragraphs and list items; a short first line is the title."""
     first = _FIRST.match(text)
     page = Page(folded(first[1]) if first else "")
     at = first.end() if first else 0
@@ -60,7 +59,7 @@ def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
 
 
 def read_jsonl(file: FoundFile) -> Iterator[Page]:
-    """An object a line; or, where the file begins with `[`, the objects of one array."""
+    """Yield a page for each object: one a line, or one array of them."""
     first = True
     for number, (place, line) in enumerate(read_rows(file), 1):
         if not line.strip():
@@ -79,7 +78,7 @@ def read_jsonl(file: FoundFile) -> Iterator[Page]:
 
 
 def read_json_file(file: FoundFile) -> Iterator[Page]:
-    """Objects with a `text` are a page each, in an array or one after the other; all else is a tree of fields."""
+    """Yield a page for each object with a `text`; all other JSON is one page of fields."""
     text = read_text(file)
     values = list(json_values(text))
     if len(values) == 1 and isinstance(values[0][0], list) and not isinstance(values[0][0], Pairs):
@@ -98,7 +97,7 @@ def read_json_file(file: FoundFile) -> Iterator[Page]:
 
 
 def _object_page(value: Any, span: tuple[int, int], where: str) -> Page:
-    """An object's `text` under its `title`, and its other values as fields."""
+    """Return a page of an object's `title` and `text`, with its other values as fields."""
     if not isinstance(value, Pairs):
         raise Broken(f"{where}no object")
     said = dict(value)

@@ -88,24 +88,14 @@ def _register(text: str) -> list[str]:
             """Return an object as a term, so that everything said of it carries its name."""
             item, body = nodes.definition_list_item(), nodes.definition()
             item += nodes.term("", "", nodes.literal("", folded(" ".join(self.arguments))))
+            for name, value in self.options.items():
+                if value:
+                    body += nodes.paragraph("", f"{name.capitalize()}: {value}")
             self.state.nested_parse(self.content, self.content_offset, body)
             if body.children:
                 item += body
             holder += nodes.definition_list("", item)
             return holder
-
-    def unknown(
-        name: str, raw: str, said: str, line: int, inliner: Any, options: Any = None, content: Any = None
-    ) -> Any:
-        said = said.replace("\0", "")
-        words, _, target = said.removesuffix(">").rpartition("<") if said.endswith(">") else (said, "", said)
-        words, target = words.strip() or target, target.strip()
-        if name in ("doc", "ref", "numref") and target:
-            return [nodes.reference(raw, words, refuri=target if name == "doc" else f"/{target}")], []
-        if name in ("pep", "rfc"):
-            words = f"{name.upper()} {words}" if words.isdigit() else words
-            return [nodes.inline(raw, words)], []
-        return [nodes.literal(raw, words.lstrip("~!"))], []
 
     document = new_document("")
     Unknown.option_spec = _Anything()
@@ -116,8 +106,23 @@ def _register(text: str) -> list[str]:
     for name in set(_ROLE.findall(text)):
         known = name.lower() in en.roles or name.lower() in roles._role_registry
         if not known or name in ("pep", "rfc"):  # which docutils has, and Sphinx with more in them
-            roles.register_local_role(name, unknown)
+            roles.register_local_role(name, _role)
     return names
+
+
+def _role(name: str, raw: str, said: str, line: int, inliner: Any, options: Any = None, content: Any = None) -> Any:
+    """Read a role that docutils does not know: its words, as a link where it leads to a page."""
+    from docutils import nodes
+
+    said = said.replace("\0", "")
+    words, _, target = said.removesuffix(">").rpartition("<") if said.endswith(">") else (said, "", said)
+    words, target = words.strip() or target, target.strip()
+    if name in ("doc", "ref", "numref") and target:
+        return [nodes.reference(raw, words, refuri=target if name == "doc" else f"/{target}")], []
+    if name in ("pep", "rfc"):
+        words = f"{name.upper()} {words}" if words.isdigit() else words
+        return [nodes.inline(raw, words)], []
+    return [nodes.literal(raw, words.lstrip("~!"))], []
 
 
 class _Anything(dict[str, Any]):

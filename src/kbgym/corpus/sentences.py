@@ -1,9 +1,8 @@
-"""Texts into sentences.
+"""Split texts into sentences.
 
-The splitting is sentencex's, a small compiled library of the Wikimedia Foundation: of six splitters tried on thirty
-nasty lines it was right most often, and it errs towards not splitting. It is given windows of a long text, because some
-of what it looks for (quotation marks) takes it quadratic time. Some of its habits are put right here: a sentence does
-not start with a small letter, `vol.` or `approx.` before a number ends none, and nothing ends inside a code span.
+The splitter is sentencex, a small compiled library; of six splitters tried on thirty difficult lines it was right most
+often. Long texts are split in windows, because its search for quotation marks takes quadratic time. Corrections: no
+sentence starts with a small letter, `vol.` or `approx.` before a number ends none, and none ends inside a code span.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def split(
 
 
 def _boundaries(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """What the library finds, window by window; the last sentence of a window is read again with the next one."""
+    """Yield the sentences of a text, window by window; the last of a window is read again with the next."""
     start, begun = 0, 0  # where the window starts, and where the sentence did that reaches into it
     while True:
         window = text[start : start + WINDOW] if start or len(text) > WINDOW else text
@@ -109,7 +108,7 @@ _LINES = (re.compile(r"\n"), re.compile(r"\s"))
 
 
 def pieces(text: str, start: int, end: int, most: int, lines: bool = False) -> Iterator[tuple[int, int]]:
-    """A stretch that is too long, cut at the last clause (or line) that fits, else at a space, else anywhere."""
+    """Yield a long stretch cut at the last clause (or line) that fits, else at a space, else anywhere."""
     while end - start > most:
         cut = start + most
         for boundary in _LINES if lines else _CLAUSES:
@@ -124,7 +123,7 @@ def pieces(text: str, start: int, end: int, most: int, lines: bool = False) -> I
 
 
 def clean(text: str) -> str:
-    """A text on one line, without characters that no agent could send."""
+    """Return a text on one line without characters that the tools reject."""
     plain = " ".join(sanitize(text)[0].split())
     while not is_plain(plain):  # what was taken out may have held others apart
         plain = " ".join(sanitize(plain)[0].split())

@@ -1,4 +1,4 @@
-"""Which split each question goes to: whole groups only, six tenths to train, three to test, one to eval."""
+"""Assign questions to splits by whole groups: six tenths train, three test, one eval; and find near-duplicates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Split(msgspec.Struct, frozen=True):
 def divide(
     members: Sequence[Split], alike: Sequence[tuple[int, int]], seed: int = 0, leave_out: Collection[int] = ()
 ) -> list[str]:
-    """A split for every member. Members of one group, and members that are alike, share theirs.
+    """Return a split for every member. Members of one group, and members that are alike, share theirs.
 
     A split that a person gave stays, even where a member that is alike has another; for a group in two splits there is
     no right answer, and it is refused. Larger groups are placed first, each where most is missing; among equals a hash
@@ -60,7 +60,7 @@ def divide(
 
 
 def _bundles(members: Sequence[Split], alike: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
-    """Members that must stay together, by the first of them."""
+    """Return members that must stay together, by the first of them."""
     leader = list(range(len(members)))
 
     def find(place: int) -> int:
@@ -119,7 +119,7 @@ def normalised(text: str) -> str:
 
 
 def near_duplicates(texts: Sequence[str]) -> list[Pair]:
-    """Every pair of near-duplicates, in order. Of many equal questions each is paired with the first."""
+    """Return all pairs of near-duplicates in order. Of several equal texts each is paired with the first."""
     found: list[Pair] = []
     first: dict[str, int] = {}
     sets: dict[int, frozenset[str]] = {}
@@ -144,7 +144,7 @@ def near_duplicates(texts: Sequence[str]) -> list[Pair]:
 
 
 def _least_shared(size: int) -> int:
-    """How many of a set's tokens a near-duplicate has at least: nine tenths, rounded up."""
+    """Return the number of tokens a near-duplicate shares at least: nine tenths, rounded up."""
     return -(-size * 9 // 10)
 
 

@@ -53,7 +53,7 @@ class Reimport(msgspec.Struct, frozen=True):
 
 
 def affected_indexes(store: Store, changed: Changes) -> tuple[Affected, ...]:
-    """Return indexes and corrections of documents that changed or are gone; call it before the import is applied."""
+    """Return indexes and corrections of documents that changed or are gone; call it before the update is applied."""
     edited = {document.id for document in changed.edited}
     removed = set(changed.removed)
     touched = edited | removed
@@ -102,7 +102,7 @@ def reimport(place: Path, world: World) -> Reimport:
 
 
 def _event(store: Store, changed: Changes, now: Mapping[str, Document], iteration: int) -> Imported:
-    """What to do about each change, given what agents made of the documents."""
+    """Return the event of an update, given what agents made of the documents."""
     edited = [document for document in changed.edited if document.id in store]
     restored = {document.id: document for document in changed.edited if document.id not in store}
     gone = set(changed.removed)
@@ -124,7 +124,7 @@ def _event(store: Store, changed: Changes, now: Mapping[str, Document], iteratio
 def _relink(
     store: Store, changed: Changes, event: Imported, known: Mapping[str, Document], world: World, iteration: int
 ) -> list[Event]:
-    """The links that stand in the text, as ordinary actions: what training linked is left alone."""
+    """Update the links of the texts by ordinary actions; links of training are left alone."""
     fresh = {document.id for document in (*event.restored, *event.added)}
     wanted = fresh | {document.id for document in changed.relinked}
     events: list[Event] = []

@@ -1,9 +1,8 @@
-"""What changed between two imports, and which ids stay.
+"""Compare two imports: find what changed, and keep ids.
 
-A sentence that is still there keeps its id, wherever it moved and whatever its file is called now. One that was
-modified in place (the sentences around it are the old ones, and at least half of its words are) keeps its id too and
-counts as edited. Everything else was added or removed. Nothing here reads files; it works on documents in the order of
-their files.
+A document that did not change keeps its id, also when it moved or its file was renamed. One that was modified in place
+(between the same neighbours, with at least half of its words) keeps its id and counts as edited. All others were added
+or removed. Documents are compared in the order of their files; no file is read.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ MOST_COMPARED = 10_000  # pairs of a file that is gone and one that came
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """From one set of documents to another, as the documents are now.
+    """The changes from one set of documents to another.
 
     `relinked`: other links, whatever else. `moved`: the same text at another place of the files.
     """
@@ -41,7 +40,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def changes(old: Iterable[Document], new: Iterable[Document]) -> Changes:
-    """What must happen to the old documents to get the new ones, by id."""
+    """Return the changes that lead from the old documents to the new ones, by id."""
     before = {document.id: document for document in old}
     after = {document.id: document for document in new}
     both = [(before[id], document) for id, document in after.items() if id in before]
@@ -181,19 +180,19 @@ def _by_file(documents: Iterable[Document]) -> dict[str, list[Document]]:
 
 
 def _same_field(new: Document, old: Document, said: str) -> bool:
-    """Whether two documents are the same field with another value."""
+    """Return True if two documents are the same field with another value."""
     path = said.rpartition(": ")[0]
     return bool(path) and new.kind == old.kind == "field" and old.text.rpartition(": ")[0].endswith(path)
 
 
 def _alike(one: Counter[str], other: Counter[str]) -> float:
-    """The share of words two sentences have in common."""
+    """Return the share of words that two texts have in common."""
     total = one.total() + other.total()
     return 2 * (one & other).total() / total if total else 0.0
 
 
 def _with_ids(new: Sequence[Document], match: Mapping[str, str], old: set[str]) -> tuple[Document, ...]:
-    """The new documents under their final ids. A new one never takes an id that another had before."""
+    """Return the new documents under their final ids. None takes an id that another document had."""
     final: dict[str, str] = {}
     used = set(match.values()) | old
     repeats: Counter[tuple[str, str]] = Counter()
@@ -218,7 +217,7 @@ def _with_ids(new: Sequence[Document], match: Mapping[str, str], old: set[str]) 
 def keep_links(
     old: Iterable[Document], new: Sequence[Document], dead: Mapping[str, int]
 ) -> tuple[tuple[Document, ...], int]:
-    """Links whose page is not where they say any more, but still here under another name; and how many.
+    """Keep links to pages that now have another name; return the documents and the number of such links.
 
     `dead` says how many links of a document lead nowhere. Where it had links to documents that are still there and that
     nothing else accounts for, those are they: a file was renamed, and this one has its old name.
@@ -251,7 +250,7 @@ class Doubtful(msgspec.Struct, frozen=True):
 def doubtful(
     questions: Iterable[Question], old: Iterable[Document], changed: Changes, own: Mapping[str, str]
 ) -> tuple[Doubtful, ...]:
-    """The questions that stood on a document which now says something else or is gone, as they were before.
+    """Return the questions whose supports changed or are gone, as they were before.
 
     `own` are the sentences of the documents as they are now: where only what stands before one changed, nothing did.
     """
@@ -282,7 +281,7 @@ def _says(text: str, words: str) -> bool:
 
 
 def keep_questions(questions: Iterable[Question], ids: Iterable[str]) -> tuple[tuple[Question, ...], int]:
-    """Old questions over new documents: supports that are gone are dropped, and counted."""
+    """Return old questions without the supports that are gone, and the number of those."""
     known = set(ids)
     kept, lost = [], 0
     for question in questions:

@@ -82,6 +82,7 @@ MOST_APART = 5
 SLOTS = 1  # indexes in the slot
 CORRECTED = 3  # corrections in the slot besides
 _EXAMINED = 20  # matches looked through for them
+SLOT_CHARACTERS = 2_000  # of the documents of an index shown in the slot; at least one is
 MEMBERS = 5  # documents of an index shown in the slot
 SLOT_THRESHOLD = 0.3  # score below which an index is not shown in the slot
 
@@ -151,8 +152,9 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
             near = advice if isinstance(advice, Nearest) else Nearest(())
             if not near.ids and page > 1:
                 raise Refused(f"there is no page {page}; the results end before it.")
-            learnt = tuple(learnt_from(store, one.index) for one in near.learnt)
-            return Found(tuple(store.get(id).id for id in near.ids), page, learnt)
+            for one in near.learnt:
+                _check_learnt(store, one)
+            return Found(tuple(store.get(id).id for id in near.ids), page, near.learnt)
         case Read(id, page):
             links = store.get(id).links
             if not isinstance(advice, Opened):
@@ -209,9 +211,23 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
 
 def learnt_from(store: Store, index: str) -> Learnt:
     """Return an index with its first members, each superseded one behind its corrections."""
-    links = store.get(index).links
-    shown = [id for id in corrections_first(list(links[:MEMBERS]), store.superseded_by) if id != index]
-    return Learnt(index, tuple(shown), len(links[MEMBERS:]) + len(shown))
+    links, first = store.get(index).links, list[str]()
+    left = SLOT_CHARACTERS
+    for id in links[:MEMBERS]:
+        left -= len(store.get(id).text)
+        if first and left < 0:
+            break
+        first.append(id)
+    shown = [id for id in corrections_first(first, store.superseded_by) if id != index]
+    return Learnt(index, tuple(shown), len(links) - len(first) + len(shown))
+
+
+def _check_learnt(store: Store, learnt: Learnt) -> None:
+    """Raise `Refused` if an index does not point to what a slot shows."""
+    links = set(store.get(learnt.index).links)
+    added = set(learnt.targets) - links
+    if learnt.total != len(links) + len(added) or not added <= set(store.corrections()):
+        raise Refused(f"{learnt.index} has other links.")
 
 
 def _duplicate(store: Store, text: str, id: str | None, advice: Advice) -> str | None:

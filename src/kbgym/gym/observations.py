@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from textwrap import shorten
 from typing import Literal, get_args
 
 from msgspec.structs import replace
@@ -40,6 +41,7 @@ OBSERVATIONS: tuple[Observations, ...] = get_args(Observations)
 
 _LINE = re.compile(r"^\[([^\]\n]+)\] (.*)$", re.MULTILINE)
 _MARK = re.compile(r"(?: \(\d+ links?\))?(?: \((?:also told as|superseded by) \[[^\]\n]+\]\))*$")
+_ALIAS = 120  # characters of an index shown in the slot: its targets follow
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -128,7 +130,8 @@ def _with_slot(
     """Return a page of results with what its slot holds below it; a document shown above is named by id."""
     parts, above = [shown], set(ids)
     for one in learnt:
-        parts.append(f"Learnt from a question like this ([{one.index}] {text_of(one.index)}):")
+        learnt_from = shorten(text_of(one.index), _ALIAS, placeholder=" …")
+        parts.append(f"Learnt from a question like this ([{one.index}] {learnt_from}):")
         parts += [line(id) for id in one.targets if id not in above]
         if repeated := [f"[{id}]" for id in one.targets if id in above]:
             parts.append(f"Already above: {', '.join(repeated)}.")

@@ -2,7 +2,7 @@
 
 Observations and actions are text: an action is one JSON tool call, `{"tool": "search", "query": "..."}`; an
 observation is the task, the last result and the actions left. A reader's reward is the answer's F1 when the episode
-ends, a curator's what the next readers gain by its edits (`training/curator_gain.py`), 0 before. Needs the extra
+ends, a curator's what the next readers gain by its edits (`integrations/curator_gain.py`), 0 before. Needs the extra
 `gymnasium`, with which they are registered once this module is imported; many readers at once share one store and embed
 what they search for together:
 
@@ -31,13 +31,13 @@ from kbgym.gym.environment import Environment, SearchEngine, texts_in
 from kbgym.gym.grading import grade_question
 from kbgym.gym.policy import Forward
 from kbgym.gym.tools import Role, parse
+from kbgym.integrations.curator_gain import Curation, CuratorLesson
+from kbgym.integrations.tool_calls import PassByCalls, told
 from kbgym.search.factory import live_engine_for
 from kbgym.search.live import LiveEngine
 from kbgym.store import Store
 from kbgym.sync import run_sync
-from kbgym.training.curator_gain import Curation, CuratorLesson
 from kbgym.training.run import Settings
-from kbgym.training.tool_calls import PassByCalls, told
 from kbgym.worlds.kinds import agent_for
 from kbgym.worlds.world import Question
 

@@ -22,8 +22,8 @@ from kbgym.gym.environment import Environment
 from kbgym.gym.policy import Forward
 from kbgym.gym.tools import Tool as KbgymTool
 from kbgym.gym.tools import tools_of
+from kbgym.integrations.tool_calls import PassByCalls, told
 from kbgym.training.exam import Row, row_of
-from kbgym.training.tool_calls import PassByCalls, told
 from kbgym.worlds.world import Question
 
 try:

@@ -23,10 +23,10 @@ from kbgym.errors import Missing
 from kbgym.gym.environment import Environment
 from kbgym.gym.policy import Forward
 from kbgym.gym.tools import openai_tools
+from kbgym.integrations.tool_calls import PassByCalls, told
 from kbgym.search.factory import engine_for
 from kbgym.training.exam import Row, row_of
 from kbgym.training.run import Settings
-from kbgym.training.tool_calls import PassByCalls, told
 from kbgym.worlds.kinds import budget_of, description_for_prompt
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Question, World

@@ -2,9 +2,8 @@
 
 Texts loaded at once lie in arrays sorted by term. Texts put later are appended to short lists beside them, so an edit
 costs its own words and is found by the next search. A removed row keeps its place and counts for nothing, until half of
-all rows are removed. A search adds up its terms from the rarest on and stops adding texts once no other can reach the
-page. A score is the same sum in the same order whatever was put before, and on any machine. A text that shares no term
-with the query is no hit.
+all rows are removed. A score is the same sum in the same order whatever was put before, and on any machine. A text that
+shares no term with the query is no hit.
 """
 
 from __future__ import annotations
@@ -20,23 +19,18 @@ from numpy.typing import NDArray
 from kbgym.progress import ProgressCallback
 from kbgym.search.index import Hit
 from kbgym.search.terms import terms
-from kbgym.search.words import SURE, Weighed, WordPart, scores_in_parts, search_parts
+from kbgym.search.words import Weighed, WordPart, scores_in_parts, search_parts
 
 Numbers = NDArray[np.int32]
 Scores = NDArray[np.float64]
 
 NO_ROWS: Numbers = np.empty(0, dtype=np.int32)
-_MANY = 4096  # rows below which nothing is worth a short cut
-_GROUP = 64  # rows of which only the best counts when the few best of many are sought
+_MANY = 4096  # rows below which removed ones are not worth a compaction
 _TOLD = 4096  # texts between two calls of the progress callback
 
 
 class BM25Index:
-    """Texts by id, ranked by the terms they share with a query.
-
-    A posting is a row and a pair: how often the term stands there, and how long the text is. There are few pairs, so
-    what a term is worth is worked out for each of them and not for each posting.
-    """
+    """Texts by id, ranked by the terms they share with a query. A posting is a row and a term frequency."""
 
     def __init__(self) -> None:
         self._rows: dict[str, int] = {}
@@ -47,11 +41,9 @@ class BM25Index:
         self._total = 0
         self._numbers: dict[str, int] = {}
         self._held = array("i")  # in how many texts each term stands now
-        self._pairs: dict[tuple[int, int], int] = {}
-        self._often, self._long = array("d"), array("d")  # by pair
         self._starts: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
         self._sorted_rows: Numbers = NO_ROWS
-        self._sorted_pairs: Numbers = NO_ROWS
+        self._sorted_times: Numbers = NO_ROWS
         self._later: dict[int, tuple[array[int], array[int]]] = {}
 
     def __len__(self) -> int:
@@ -95,25 +87,13 @@ class BM25Index:
         first = np.flatnonzero(np.concatenate([np.ones(min(1, len(keys)), np.bool_), keys[1:] != keys[:-1]]))
         times = np.diff(first, append=len(keys))
         which, rows = np.divmod(keys[first], count)
-        del flat, keys, first
-        pairs = times << 32 | lengths[rows]
-        known = np.unique(pairs)
-        for pair in known.tolist():
-            self._pair(pair >> 32, pair & 0xFFFFFFFF)
-        self._lay_down(which, rows.astype(np.int32), np.searchsorted(known, pairs).astype(np.int32))
+        self._lay_down(which, rows.astype(np.int32), times.astype(np.int32))
 
-    def _lay_down(self, which: NDArray[np.int64], rows: Numbers, pairs: Numbers) -> None:
+    def _lay_down(self, which: NDArray[np.int64], rows: Numbers, times: Numbers) -> None:
         held = np.bincount(which, minlength=len(self._numbers))
         self._held = array("i", held.astype(np.int32).tobytes())
         self._starts = np.concatenate([[0], np.cumsum(held)])
-        self._sorted_rows, self._sorted_pairs, self._later = rows, pairs, {}
-
-    def _pair(self, often: int, long: int) -> int:
-        number = self._pairs.setdefault((often, long), len(self._pairs))
-        if number == len(self._often):
-            self._often.append(often)
-            self._long.append(long)
-        return number
+        self._sorted_rows, self._sorted_times, self._later = rows, times, {}
 
     def put(self, id: str, text: str) -> None:
         """Add a text or replace the one under this id."""
@@ -133,9 +113,9 @@ class BM25Index:
             if number == len(self._held):
                 self._held.append(0)
             self._held[number] += 1
-            rows, pairs = self._later.setdefault(number, (array("i"), array("i")))
+            rows, times = self._later.setdefault(number, (array("i"), array("i")))
             rows.append(row)
-            pairs.append(self._pair(often, long))
+            times.append(often)
 
     def remove(self, id: str) -> None:
         """Remove an id. Raise `KeyError` if it is unknown."""
@@ -153,12 +133,12 @@ class BM25Index:
         alive = np.ones(len(self._ids), dtype=np.bool_)
         alive[self._gone] = False
         which = [np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))]
-        rows, pairs = [self._sorted_rows], [self._sorted_pairs]
-        for number, (later_rows, later_pairs) in self._later.items():
+        rows, times = [self._sorted_rows], [self._sorted_times]
+        for number, (later_rows, later_times) in self._later.items():
             which.append(np.full(len(later_rows), number))
             rows.append(np.array(later_rows, dtype=np.int32))
-            pairs.append(np.array(later_pairs, dtype=np.int32))
-        numbers, old, held = np.concatenate(which), np.concatenate(rows), np.concatenate(pairs)
+            times.append(np.array(later_times, dtype=np.int32))
+        numbers, old, held = np.concatenate(which), np.concatenate(rows), np.concatenate(times)
         kept = np.flatnonzero(alive[old])
         kept = kept[np.argsort(numbers[kept], kind="stable")]
         self._lay_down(numbers[kept], (np.cumsum(alive) - 1).astype(np.int32)[old[kept]], held[kept])
@@ -189,7 +169,7 @@ class BM25Index:
         number = self._numbers.get(term)
         if number is None:
             return 0
-        return self._held[number] - (int(np.count_nonzero(self._found(number, without) >= 0)) if len(without) else 0)
+        return self._held[number] - (int(np.count_nonzero(self._found(number, without))) if len(without) else 0)
 
     def size(self, without: Numbers) -> tuple[int, int]:
         """Return the number of texts and of their terms without some rows."""
@@ -197,46 +177,29 @@ class BM25Index:
 
     def top_k(self, weighed: Weighed, end: int, without: Numbers) -> list[Hit]:
         """Return the first `end` hits in any order."""
-        known = self._weights(weighed)
-        scores: Scores = np.zeros(-(-len(self._ids) // _GROUP) * _GROUP)
-        left = sum(float(worth.max()) for _, worth in known)
-        for place, (number, worth) in enumerate(known):
-            # A term is added up for all its rows unless those without it are out of reach already.
-            if place and self._held[number] > max(_MANY, len(scores) // 16):
-                self._leave_out(scores, without)
-                if (lowest := _reached(scores, end)) > left * SURE:
-                    rows = np.flatnonzero(scores >= lowest - left * SURE).astype(np.int32)
-                    return self._hits(rows, self._added(scores[rows], rows, known[place:]), end)
-            for rows, pairs in self._postings(number):
-                scores[rows.astype(np.intp)] += worth.take(pairs)
-            left -= float(worth.max())
-        self._leave_out(scores, without)
-        rows = np.flatnonzero(scores >= max(_reached(scores, end), 1e-300)).astype(np.int32)
-        return self._hits(rows, scores[rows], end)
+        scores: Scores = np.zeros(len(self._ids))
+        norms = weighed.plain + weighed.per_term * np.array(self._lengths)
+        for number, scale in self._known(weighed):
+            for rows, times in self._postings(number):
+                scores[rows] += times * scale / (times + norms[rows])
+        scores[np.array(self._gone, dtype=np.intp)] = 0
+        scores[without] = 0
+        found = np.flatnonzero(scores).astype(np.int32)
+        return self._hits(found, scores[found], end)
 
     def score(self, weighed: Weighed, ids: Sequence[str]) -> list[float]:
         """Return the score of each of these texts, all of which are in the index."""
         rows = np.array([self._rows[id] for id in ids], dtype=np.int32)
-        return list(map(float, self._added(np.zeros(len(rows)), rows, self._weights(weighed))))
+        scores: Scores = np.zeros(len(rows))
+        norms = weighed.plain + weighed.per_term * np.array([self._lengths[row] for row in rows.tolist()])
+        for number, scale in self._known(weighed):
+            times = self._found(number, rows)
+            scores += times * scale / (times + norms)
+        return [float(score) for score in scores]
 
-    def _weights(self, weighed: Weighed) -> list[tuple[int, Scores]]:
-        """Return the known terms by number, each with its score by pair."""
-        often, long = np.array(self._often), np.array(self._long)
-        divisor = often + (weighed.plain + weighed.per_term * long)
-        return [
-            (self._numbers[term], often * scale / divisor) for term, scale in weighed.terms if term in self._numbers
-        ]
-
-    def _leave_out(self, scores: Scores, without: Numbers) -> None:
-        scores[np.array(self._gone, dtype=np.intp)] = 0
-        scores[without] = 0
-
-    def _added(self, scores: Scores, rows: Numbers, known: Iterable[tuple[int, Scores]]) -> Scores:
-        """Return the scores of some rows with those of these terms added."""
-        for number, worth in known:
-            pairs = self._found(number, rows)
-            scores = scores + np.where(pairs >= 0, worth[pairs], 0.0)
-        return scores
+    def _known(self, weighed: Weighed) -> list[tuple[int, float]]:
+        """Return the terms that the index has, by number, each with its highest score."""
+        return [(self._numbers[term], scale) for term, scale in weighed.terms if term in self._numbers]
 
     def _hits(self, rows: Numbers, scores: Scores, end: int) -> list[Hit]:
         if len(rows) <= end:
@@ -249,32 +212,22 @@ class BM25Index:
         return hits + [(id, lowest) for id in heapq.nsmallest(end - len(hits), equal)]
 
     def _postings(self, number: int) -> Iterator[tuple[Numbers, Numbers]]:
-        """Yield the rows that hold a term, in order and with removed ones, and the pair of each."""
+        """Yield the rows that hold a term, in order and with removed ones, and the frequency in each."""
         if number + 1 < len(self._starts):
             start, end = self._starts[number], self._starts[number + 1]
-            yield self._sorted_rows[start:end], self._sorted_pairs[start:end]
+            yield self._sorted_rows[start:end], self._sorted_times[start:end]
         if number in self._later:
-            rows, pairs = self._later[number]
-            yield np.array(rows, dtype=np.int32), np.array(pairs, dtype=np.int32)
+            rows, times = self._later[number]
+            yield np.array(rows, dtype=np.int32), np.array(times, dtype=np.int32)
 
     def _found(self, number: int, rows: Numbers) -> Numbers:
-        """Return the pair of a term in each of some rows, -1 if a row lacks it."""
-        found: Numbers = np.full(len(rows), -1, dtype=np.int32)
-        for held, pairs in self._postings(number):
+        """Return the frequency of a term in each of some rows."""
+        found: Numbers = np.zeros(len(rows), dtype=np.int32)
+        for held, times in self._postings(number):
             if len(held):
                 places = np.minimum(np.searchsorted(held, rows), len(held) - 1)
-                found = np.where(held[places] == rows, pairs[places], found)
+                found = np.where(held[places] == rows, times[places], found)
         return found
-
-
-def _reached(scores: Scores, end: int) -> float:
-    """Return a score that at least `end` rows reach, and few others; 0 if there are too few groups of rows."""
-    groups = len(scores) // _GROUP
-    if end * 4 > groups:
-        return 0.0
-    best = scores.reshape(_GROUP, groups).max(axis=0)
-    best.partition(groups - end)
-    return float(best[groups - end])
 
 
 class _Shown:

@@ -19,7 +19,6 @@ Hit = tuple[str, float]
 Fetch = Callable[[int, int], list[Hit]]  # a ranking: offset and limit in, hits out
 
 BESIDE = 16  # results fetched beyond a page where some may be hidden
-_GROUP = 64  # rows of which only the best counts when the few best of many are sought
 
 
 class VectorIndex(Protocol):
@@ -67,15 +66,6 @@ class ExactIndex:
     def ids(self) -> Sequence[str]:
         return tuple(self._ids)
 
-    def reserve(self, count: int, dimensions: int | None = None) -> None:
-        """Make room for `count` vectors in all, so that filling up to it copies nothing."""
-        width = self._matrix.shape[1] or dimensions or 0
-        if count > len(self._matrix) or width != self._matrix.shape[1]:
-            larger = np.empty((max(count, len(self._matrix)), width), dtype=np.float32)
-            if self._ids:
-                larger[: len(self._ids)] = self._matrix[: len(self._ids)]
-            self._matrix = larger
-
     def put(self, id: str, vector: ArrayLike) -> None:
         self.put_many([id], np.asarray(vector, dtype=np.float32)[None])
 
@@ -104,10 +94,7 @@ class ExactIndex:
             if place == len(self._ids):
                 self._ids.append(id)
             places[at] = place
-        if len(ids) > 1 and places[-1] - places[0] == len(ids) - 1 and (np.diff(places) == 1).all():
-            self._matrix[places[0] : places[-1] + 1] = rows
-        else:
-            self._matrix[places] = rows
+        self._matrix[places] = rows
 
     def remove(self, id: str) -> None:
         """Remove an id; the last row takes its place."""
@@ -135,41 +122,22 @@ class ExactIndex:
                 f"a query of shape {query.shape} cannot be searched among {self._matrix.shape[1]} dimensions."
             )
         end = min(offset + limit, count)
-        groups = -(-count // _GROUP)
-        rough = np.empty(groups * _GROUP, dtype=np.float32)
-        rough[count:] = -np.inf
-        np.matmul(self._matrix[:count], query, out=rough[:count])
-        slack = rounding(query, self._longest)
-        if end * 4 <= groups:
-            # As many group maxima as results wanted reach `low`, so at least as many rows do; few others will.
-            best = rough.reshape(_GROUP, groups).max(axis=0)
-            best.partition(groups - end)
-            above, places = 0, (rough >= best[groups - end] - np.float32(slack)).nonzero()[0]
-        else:
-            above, places = near_page(rough[:count], offset, end, slack)
+        rough = self._matrix[:count] @ query
+        cut = np.partition(rough, count - end)[count - end] - np.float32(rounding(query, self._longest))
+        places = np.flatnonzero(rough >= cut)
         # Products of float32 numbers are exact in float64 and every row is summed alone in the same order, so a score
         # depends on nothing but its two vectors.
         exact = (self._matrix[places] * query.astype(np.float64)).sum(axis=1)
         ranked = sorted(zip((-exact).tolist(), map(self._ids.__getitem__, places.tolist()), strict=True))
-        return [(id, -score) for score, id in ranked[offset - above : end - above]]
+        return [(id, -score) for score, id in ranked[offset:end]]
 
     def _grow(self, needed: int, width: int) -> None:
         # By half, so that old and new rows together never hold much more than twice what is stored.
         if needed > len(self._matrix) or width != self._matrix.shape[1]:
-            self.reserve(max(needed, len(self._matrix) * 3 // 2, 64), width)
-
-
-def near_page(rough: NDArray[np.float32], offset: int, end: int, slack: float) -> tuple[int, NDArray[np.intp]]:
-    """Return the number of rows certainly before the page, and the rows that may be on it or at its edges."""
-    count = len(rough)
-    cuts = rough.copy()
-    cuts.partition(count - end)
-    near = rough >= cuts[count - end] - np.float32(slack)
-    if offset == 0:
-        return 0, near.nonzero()[0]
-    cuts.partition(count - offset)
-    high = cuts[count - offset] + np.float32(slack)
-    return int(np.count_nonzero(rough > high)), (near & (rough <= high)).nonzero()[0]
+            larger = np.empty((max(needed, len(self._matrix) * 3 // 2, 64), width), dtype=np.float32)
+            if self._ids:
+                larger[: len(self._ids)] = self._matrix[: len(self._ids)]
+            self._matrix = larger
 
 
 def rounding(query: NDArray[np.float32], longest: float) -> float:

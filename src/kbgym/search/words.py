@@ -21,7 +21,6 @@ from kbgym.search.terms import terms
 # The usual constants for passages. With the older 1.2 and 0.75 recall@5 of the supports was within 0.01 on MuSiQue,
 # people and PhantomWiki, and 0.012 lower on HotpotQA in a hybrid search (benchmarks/recall.py).
 K1, B = 0.9, 0.4
-SURE = 1 + 1e-9  # more than the rounding error of a sum in another order
 
 
 class WordRanking(Protocol):

@@ -13,7 +13,7 @@ one writer. In a database other processes write too, and a `SharedWriter` takes 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -137,26 +137,17 @@ class BackendPlugin(Protocol):
         """Return the URL without passwords."""
 
 
-def backend_plugin(url: str) -> BackendPlugin:
-    """Return the backend of a URL's scheme."""
-    found: BackendPlugin = plugin_for(url)
-    return found
-
-
 def open_backend(place: str | Path) -> StoreBackend:
     """Open a store in a folder (`FOLDER`, `FOLDER@57`) or a database (`postgresql://...`)."""
     if is_url(place):
-        return backend_plugin(str(place)).open(str(place))
+        return plugin_for(str(place)).open(str(place))
     return open_folder(place)
 
 
 def store_at(place: str | Path, iteration: int) -> Store:
     """Return the store after an iteration, opened anew."""
-    opened = open_backend(place)
-    try:
+    with closing(open_backend(place)) as opened:
         return opened.store(iteration)
-    finally:
-        opened.close()
 
 
 __all__ = ["ConnectionLost", "EventWriter", "StoreBackend", "is_url", "open_backend", "shown", "store_at"]

@@ -13,9 +13,10 @@ from kbgym.canonical import atomic_dir, encode
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.store import Store
-from kbgym.trace.backend import StoreBackend, backend_plugin, is_url, open_backend
+from kbgym.trace.backend import StoreBackend, is_url, open_backend
 from kbgym.trace.events import Committed
 from kbgym.trace.folder import ARM, RECORDS, TRACE, StoreLines
+from kbgym.trace.url import plugin_for
 
 
 class Copied(msgspec.Struct, frozen=True):
@@ -60,7 +61,7 @@ def _cut(lines: StoreLines, place: StoreBackend) -> StoreLines:
 def write(lines: StoreLines, target: str, tick: ProgressCallback | None = None) -> StoreBackend:
     """Write a new store of these lines, all or nothing."""
     if is_url(target):
-        return backend_plugin(target).create(target, lines, tick)
+        return plugin_for(target).create(target, lines, tick)
     with atomic_dir(Path(target)) as folder:
         _write(folder / lines.kind, lines.initial)
         if lines.trace:

@@ -85,18 +85,8 @@ class LiveStore:
         self._snapshot: Snapshot | None = None
         self._lock = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "trace")
-        place = open_backend(where)
-        # The file's lock comes first: what is replayed below is what will be continued.
         self._writer: EventWriter | None = None
-        if write and place.genesis is None:
-            self._writer = place.start(embedder, settings or {})
-            if self._writer.shared:
-                self._writer.close()
-                place = open_backend(where)
-        if (write and place.genesis is not None) or self.folder is None:
-            self._writer = place.resume()
-            if self._writer.shared:
-                self._write_lock = WriteLock(cast(SharedWriter, self._writer), self._thread, self._follow, self._return)
+        place = self._open_writer(embedder, settings or {})
         self._judge_cache = None if judge is None else JudgeCache(judge)
         try:
             self._settle(place)
@@ -110,6 +100,21 @@ class LiveStore:
             raise
         self.initial = place.initial
         place.close()
+
+    def _open_writer(self, embedder: str, settings: dict[str, Any]) -> StoreBackend:
+        """Open the store for writing or reading, taking the file's lock before the trace is replayed."""
+        place = open_backend(self.where)
+        if self.writes and place.genesis is None:
+            self._writer = place.start(embedder, settings)
+            if not self._writer.shared:
+                return place
+            self._writer.close()
+            place = open_backend(self.where)
+        if self.writes or self.folder is None:
+            self._writer = place.resume()
+            if self._writer.shared:
+                self._write_lock = WriteLock(cast(SharedWriter, self._writer), self._thread, self._follow, self._return)
+        return place
 
     @property
     def store(self) -> Store:

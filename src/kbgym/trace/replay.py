@@ -19,7 +19,7 @@ from kbgym.gym.tools import is_editing
 from kbgym.store import Refused, Store
 from kbgym.trace.events import TUNED, Acted, Committed, Event, Genesis, Imported, Noted, RolledBack, named_in, tunable
 
-_TOGETHER = 500  # events whose documents are read at once, where they are not held
+_BATCH = 500  # events whose documents are read with one query, if they are not held in memory
 # Called after each event with the store as it is then.
 Watcher = Callable[[Event, Store], None]
 
@@ -29,34 +29,17 @@ def replay(
 ) -> Store:
     """Return the store after iteration `at` (the last one by default, 0 for the beginning).
 
-    `initial` returns the initial store. Every event is applied once, however many rollbacks there are: the states
-    that later rollbacks return to are kept.
+    `initial` returns the initial store.
     """
     if at is not None:
         _check_committed(events, at)
-    store = initial()
-    iteration = 0
-    wanted = _wanted(events, at)
-    kept = {0: store.copy()} if 0 in wanted else {}
-    for number, event in enumerate(events, 1):
-        if at is not None and iteration >= at and not isinstance(event, Genesis):
-            break
-        if number % _TOGETHER == 1:
-            _fetch(store, events[number - 1 : number - 1 + _TOGETHER])
-        if isinstance(event, RolledBack):
-            if event.to not in kept:
-                raise Damaged(f"trace line {number}: it returns to iteration {event.to}, which is not before it.")
-            store = rolled_back(store, kept[event.to].copy())
-        else:
-            redo(store, event, number)
-        if isinstance(event, Committed):
-            iteration = event.iteration
-            if wanted.get(iteration, 0) > number:
-                kept[iteration] = store.copy()
-            kept = {to: state for to, state in kept.items() if wanted[to] > number}
-        if watch:
-            watch(event, store)
-    return store
+        commits = (n for n, event in enumerate(events, 1) if isinstance(event, Committed) and event.iteration == at)
+        events = events[: next(commits, 1)]
+    return catch_up(initial(), events, 0, _unknown, watch)
+
+
+def _unknown(iteration: int) -> Store:
+    raise Damaged(f"the trace returns to iteration {iteration}, which is not before it.")
 
 
 def catch_up(
@@ -67,22 +50,26 @@ def catch_up(
     watch: Watcher | None = None,
     first: int = 1,
 ) -> Store:
-    """Apply later transactions to the store after `iteration`, in place, and return it.
+    """Apply whole transactions to the store after `iteration`, in place, and return it.
 
+    Every event is applied once, however many rollbacks there are: the states that later rollbacks return to are kept.
     After a rollback the result is another object: `earlier` returns the store after an iteration before the events.
     `first` is the number of the first event in its trace, for messages.
     """
-    wanted = {event.to for event in events if isinstance(event, RolledBack)}
+    wanted = _wanted(events)
     kept = {iteration: store.copy()} if iteration in wanted else {}
-    _fetch(store, events)
-    for number, event in enumerate(events, first):
+    for number, event in enumerate(events, 1):
+        if number % _BATCH == 1:
+            _fetch(store, events[number - 1 : number - 1 + _BATCH])
         if isinstance(event, RolledBack):
             then = kept[event.to] if event.to in kept else earlier(event.to)
             store = rolled_back(store, then.copy())
         else:
-            redo(store, event, number)
-        if isinstance(event, Committed) and event.iteration in wanted:
-            kept[event.iteration] = store.copy()
+            redo(store, event, number + first - 1)
+        if isinstance(event, Committed):
+            if wanted.get(event.iteration, 0) > number:
+                kept[event.iteration] = store.copy()
+            kept = {to: state for to, state in kept.items() if wanted[to] > number}
         if watch:
             watch(event, store)
     return store
@@ -158,10 +145,9 @@ def rolled_back(now: Store, then: Store) -> Store:
     return then
 
 
-def _wanted(events: Sequence[Event], last: int | None = None) -> dict[int, int]:
-    """Return the iterations that rollbacks up to `last` return to, each with the number of the last such event."""
-    rollbacks = ((number, event) for number, event in enumerate(events, 1) if isinstance(event, RolledBack))
-    return {event.to: number for number, event in rollbacks if last is None or event.iteration <= last}
+def _wanted(events: Sequence[Event]) -> dict[int, int]:
+    """Return the iterations that rollbacks return to, each with the number of the last such event."""
+    return {event.to: number for number, event in enumerate(events, 1) if isinstance(event, RolledBack)}
 
 
 def effective(events: Sequence[Event]) -> list[Event]:

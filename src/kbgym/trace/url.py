@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kbgym import plugins
+
+if TYPE_CHECKING:
+    from kbgym.trace.backend import BackendPlugin
 
 
 def is_url(place: str | Path) -> bool:
@@ -17,10 +20,11 @@ def is_url(place: str | Path) -> bool:
 def shown(place: str | Path) -> str:
     """Return the name of a store for display: a URL loses its password."""
     if is_url(place):
-        return str(plugin_for(str(place)).display_name(str(place)))
+        return plugin_for(str(place)).display_name(str(place))
     return str(place)
 
 
-def plugin_for(url: str) -> Any:
-    """Load the backend of a URL's scheme: a `trace.backend.BackendPlugin`."""
-    return plugins.load("kbgym.backends", url.partition("://")[0])
+def plugin_for(url: str) -> BackendPlugin:
+    """Load the backend of a URL's scheme."""
+    found: BackendPlugin = plugins.load("kbgym.backends", url.partition("://")[0])
+    return found

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from sys import intern
+from typing import Any, cast
 
 import msgspec
 
@@ -28,10 +29,6 @@ from kbgym.store import Store
 from kbgym.training.evidence import Evidence, evidence_of, summarise_evidence
 from kbgym.training.run import Settings
 from kbgym.worlds.world import Question, World
-
-# A default is left out of a row's bytes only if it is this very object; one that was pickled is another.
-_DEFAULT: Ranking = "paper"
-_PLAIN: Observations = "paper"
 
 
 class Shot(msgspec.Struct, frozen=True):
@@ -63,9 +60,9 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     failure: str | None = None
     set_f1: float | None = None
     usage: dict[str, Any] | None = None
-    ranking: Ranking = _DEFAULT
+    ranking: Ranking = "paper"
     evidence: Evidence | None = None
-    observations: Observations = _PLAIN
+    observations: Observations = "paper"
     conversation: str = ""
 
 
@@ -103,9 +100,9 @@ def row_of(
         failure=transcript.failure,
         set_f1=sets,
         usage=transcript.usage,
-        ranking=_DEFAULT if ranking == _DEFAULT else ranking,
+        ranking=cast(Ranking, intern(ranking)),  # msgspec omits a default only if it is the same object
         evidence=evidence_of(transcript, question),
-        observations=_PLAIN if observations == _PLAIN else observations,
+        observations=cast(Observations, intern(observations)),
         conversation=conversation,
     )
 

@@ -63,6 +63,7 @@ class Viewer:
             "table": lambda request: overview.table_values(self._table(request)),
             "summary": lambda request: stores.summary(self._viewed(request)),
             "search": lambda request: stores.search(self._viewed(request), _text(request, "q")),
+            "corrections": lambda request: stores.corrections(self._viewed(request)),
             "document": lambda request: stores.document(self._viewed(request), _text(request, "id")),
             "audit": lambda request: stores.audit(self._place(request), self._viewed(request)),
             "questions": lambda request: questions.listing(*self._seeded(request)),
@@ -143,7 +144,7 @@ class Viewer:
 
 
 def make_viewer(places: ViewedPlaces) -> ASGIApp:
-    """The application, ready to be served or mounted."""
+    """Return the application, ready to be served or mounted."""
     app = Starlette(routes=Viewer(places).routes())
     app.router.redirect_slashes = False
     return _ReadOnly(app)
@@ -162,7 +163,7 @@ def warm(places: ViewedPlaces) -> None:
 
 
 def guarded(app: ASGIApp) -> ASGIApp:
-    """For loopback: a Host or an Origin of another site is refused, so that no name can be rebound to it."""
+    """Reject requests with the Host or Origin of another site, so that no name can be rebound to loopback."""
     return _ReadOnly(Guard(app, None, Client("viewer", "reader"), LOOPBACK))
 
 
@@ -196,7 +197,7 @@ class _ReadOnly:
 
 
 def page(request: Request) -> Response:
-    """Every page is the same file; what it shows is in its address."""
+    """Serve the page; every address has the same file."""
     return _file(request, "index.html")
 
 
@@ -215,7 +216,7 @@ def _file(request: Request, name: str) -> Response:
 
 
 def _answered(handle: Handler) -> Callable[[Request], Response]:
-    """A handler's value as JSON, its refusals as a status with one sentence."""
+    """Return a handler's value as JSON, and its errors as a status with one sentence."""
 
     def answer(request: Request) -> Response:
         try:

@@ -27,7 +27,7 @@ class Asset(msgspec.Struct, frozen=True):
 
 @cache
 def assets() -> dict[str, Asset]:
-    """Every file below static/, by its path there."""
+    """Return every file below static/, by its path there."""
     return dict(_below(files("kbgym.viewer") / "static", ""))
 
 

@@ -105,7 +105,7 @@ class Map:
             self.failure = str(error) or type(error).__name__
 
     def packed(self, wait: float) -> bytes | None:
-        """Everything as one block; None while the layout is still being worked out."""
+        """Return everything as one block, or None while the layout is computed."""
         self._thread.join(wait)
         if self._places is None:
             return None
@@ -115,7 +115,7 @@ class Map:
 
 
 def pack(viewed: ViewedStore, growth: Growth, spots: Any) -> bytes:
-    """A length, a JSON header padded to four bytes, then the arrays in the order the header names them."""
+    """Pack a length, a JSON header padded to four bytes, and the arrays in the order of the header."""
     ids = list(growth.texts)
     at = {id: place for place, id in enumerate(ids)}
     # A document that was deleted and came back has two spans: it is drawn as one that never left.
@@ -154,6 +154,8 @@ def pack(viewed: ViewedStore, growth: Growth, spots: Any) -> bytes:
 
 
 def _kind(viewed: ViewedStore, growth: Growth, id: str) -> str:
-    """What a document is now; a document that is gone is what it was."""
+    """Return the kind of a document; for a deleted one, the kind it had."""
     kind = viewed.kind_of(id)
-    return ("index" if id in growth.authored else "source") if kind == "gone" else kind
+    if kind == "gone":
+        return "index" if id in growth.authored else "source"
+    return "edited" if kind == "correction" else kind

@@ -27,7 +27,7 @@ class ViewedStore(Workspace):
     label = ""
 
     def embedded(self, tick: ProgressCallback | None = None) -> environment.SearchEngine:
-        """What agents search with. What somebody types is embedded in memory only: the disk cache is for documents."""
+        """Return the search engine; typed queries are embedded in memory only, not in the disk cache."""
         engine = super().embedded(tick)
         if isinstance(engine, Engine) and engine.embedder is embedder_named(self.settings.embedder):
             engine.embedder = CachedEmbedder(engine.embedder.embedder, remember=4_096)
@@ -44,25 +44,27 @@ class ViewedStore(Workspace):
 
     @cached_property
     def suspects(self) -> frozenset[tuple[str, str]]:
-        """Links that are wrong, or look wrong where nothing is known: (source, target)."""
+        """Return links (source, target) that are wrong, or suspected if no facts are known."""
         return frozenset((suspect.index, suspect.target) for suspect in self.health.suspects)
 
     @cached_property
     def originals(self) -> dict[str, Document]:
-        """The user's sentences by id, with where they stand in their files."""
+        """Return the user's sentences by id, with their places in the files."""
         known = self.place.originals()
         return known or ({document.id: document for document in self.world.documents} if self.world else {})
 
     @cached_property
     def pages(self) -> dict[str, str]:
-        """The page of the source that each original stands on, by id."""
+        """Return the source page of each original, by id."""
         return pages_of(self.originals.values())
 
     def kind_of(self, id: str) -> str:
-        """What a document is, in one word: source, edited, index or stub."""
+        """Return the kind of a document: source, edited, index, stub, correction or gone."""
         if id not in self.store:
             return "gone"
         record = self.store[id]
+        if record.flag == "correction":
+            return "correction"
         if record.flag == "authored":
             return "index" if record.links else "stub"
         return "edited" if record.flag == "edited" else "source"
@@ -71,10 +73,10 @@ class ViewedStore(Workspace):
         return self.store[id].text if id in self.store else "(no longer in this store)"
 
     def blame(self, id: str) -> Blame | None:
-        """The whole life of a document; None where there is no history."""
+        """Return the whole history of a document, or None if the store has none."""
         return blame(self.place.initial.copy, self.events, id, self.at) if self.events else None
 
     @cached_property
     def readings(self) -> dict[str, list[int]]:
-        """In which iterations' forward passes each document was opened."""
+        """Return the iterations in whose forward passes each document was opened."""
         return openings(self.events)

@@ -46,7 +46,7 @@ MOST_POINTS = 400  # of a line: more cannot be told apart
 
 
 def about(place: ViewedPlace) -> dict[str, Any]:
-    """What ran: for the head of the page, and what the pickers offer."""
+    """Return what ran, for the head of the page and its pickers."""
     seeds = place.seeds
     seed = seeds[0] if seeds else 0
     results = place.results
@@ -72,7 +72,7 @@ def _reference(place: ViewedPlace) -> bool:
 
 
 def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
-    """The run in a few numbers, a label and a value each."""
+    """Return the run in a few numbers, each with a label."""
     rows: list[tuple[str, str, str]] = []
     world, settings = place.world(seed), place.settings
     if world is not None:
@@ -111,7 +111,7 @@ def _money(cost: float | None) -> str:
 
 
 def spend(trained: Trained, rows: Sequence[Row]) -> dict[str, Any]:
-    """What the training's passes, and these exam rows, cost; `cost` in dollars, None where a price is unknown."""
+    """Return the cost of training and of these exam rows; `cost` is in dollars, None if a price is unknown."""
     last = trained.spent[max(trained.spent)]
     used = [event.usage for event in trained.events if isinstance(event, Ended) and event.usage]
     used += [row.usage for row in rows if row.usage]
@@ -124,7 +124,7 @@ def spend(trained: Trained, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def report_table(place: ViewedPlace, name: str) -> Table:
-    """A table of the report by its name."""
+    """Return a table of the report by its name."""
     results = place.results
     if results is None:
         raise BadInput(f"{place.name} has no exams of the flat store to compare with yet.")
@@ -146,7 +146,7 @@ def report_table(place: ViewedPlace, name: str) -> Table:
 
 
 def table_values(table: Table) -> dict[str, Any]:
-    """A table for the page; where each number came from stays with the report."""
+    """Return a table for the page, without the sources of its cells."""
 
     def cell(one: Cell | None) -> dict[str, Any] | None:
         return None if one is None else picked(one, "id", "text", "value", "low", "high", "formula")
@@ -156,7 +156,7 @@ def table_values(table: Table) -> dict[str, Any]:
 
 
 def gradient(place: ViewedPlace) -> dict[str, Any]:
-    """The main result: a point and an interval for every arm and group, and the whole table."""
+    """Return the main result: a point and an interval for every arm and group, and the whole table."""
     results = place.results
     table = report_table(place, "gradient")
     assert results is not None
@@ -206,7 +206,7 @@ def learning(place: ViewedPlace, seed: int) -> dict[str, Any]:
 
 
 def epoch_ends(trained: Trained) -> list[int]:
-    """The iterations at which an epoch ended, but the last."""
+    """Return the iterations at which epochs ended, without the last."""
     size = trained.settings.questions
     ends = {event.position: event.iteration for event in trained.events if isinstance(event, Committed)}
     return [ends[position] for position in range(size, max(ends, default=0), size) if position in ends]
@@ -222,6 +222,6 @@ def _rolling(scores: Sequence[tuple[float, int]], width: int = 20) -> list[list[
 
 
 def _thinned(points: Sequence[Any]) -> Sequence[Any]:
-    """At most so many points, the last among them."""
+    """Return at most MOST_POINTS points, the last among them."""
     every = -(-len(points) // MOST_POINTS)
     return points if every <= 1 else [*points[:-1:every], points[-1]]

@@ -34,7 +34,7 @@ TextOf = Callable[[str], str]
 
 
 def action_shown(action: Action) -> dict[str, Any]:
-    """An action in words: the tool, what it was about, the document it names, and those it links."""
+    """Return an action for the page: the tool, its text, the document it names, and those it links."""
     match action:
         case Search(query, page):
             return {"tool": "search", "text": query, "note": f"page {page}" if page > 1 else ""}
@@ -48,7 +48,7 @@ def action_shown(action: Action) -> dict[str, Any]:
 
 
 def result_shown(result: Result, text_of: TextOf) -> dict[str, Any]:
-    """A result: a sentence, and the documents it shows with their texts."""
+    """Return a result for the page: a sentence, and the documents it shows."""
     match result:
         case Found(ids):
             shown = shown_by(result)
@@ -99,7 +99,7 @@ def mark_shared(left: Sequence[tuple[Action, dict[str, Any]]], right: Sequence[t
 
 
 def edited_id(result: Result) -> str | None:
-    """The document an edit was about."""
+    """Return the id of the document that an edit changed."""
     match result:
         case Added(id) | Edited(id):
             return id

@@ -55,7 +55,7 @@ class ViewedPlace:
     # -- keeping ------------------------------------------------------------------------------------------------------
 
     def keep(self, key: Any, make: Callable[[], T]) -> T:
-        """The value under a key, made if it is not there; everything is forgotten once the files have grown."""
+        """Return the cached value under a key, or make it; the cache is cleared when files have grown."""
         with self._lock:
             self._look()
             if key not in self._kept:
@@ -78,7 +78,7 @@ class ViewedPlace:
             self._kept.clear()
 
     def signature(self) -> tuple[Any, ...]:
-        """Sizes of the files that grow while something runs."""
+        """Return the sizes of the files that grow during a run."""
         files: list[Path] = []
         for base in self._bases():
             files += [base / "trace.jsonl", base / "records.jsonl", *exam_files(base / "exams")]
@@ -109,7 +109,7 @@ class ViewedPlace:
         return self.plan.trainings[0].settings if self.kind == "experiment" else None
 
     def seed(self, asked: str | None) -> int:
-        """A seed that is here: the one asked for, or the first."""
+        """Return the seed asked for, or the first."""
         if not self.seeds:
             raise BadInput(f"{self.name} has not begun yet.")
         if not asked:
@@ -119,15 +119,15 @@ class ViewedPlace:
         return number
 
     def base(self, seed: int) -> Path:
-        """The folder with a seed's world and exams."""
+        """Return the folder with a seed's world and exams."""
         return seed_folder(self.folder, seed) if self.kind == "experiment" else self.folder
 
     def trained(self, seed: int) -> dict[str, Trained]:
-        """The trainings of a seed that have begun, by arm."""
+        """Return the started trainings of a seed, by arm."""
         return {} if self.kind == "store" else {one.number: one.trained for one in self._opened[1]}[seed]
 
     def keys(self, seed: int) -> dict[str, tuple[Hashable, ...]]:
-        """What questions have in common, by their text."""
+        """Return the keys that questions share, by their text."""
         return {} if self.kind == "store" else {one.number: one.keys for one in self._opened[1]}[seed]
 
     @property
@@ -135,7 +135,7 @@ class ViewedPlace:
         return self.keep("opened", lambda: open_seeds(self.folder))
 
     def arms(self, seed: int) -> dict[str, str]:
-        """Every store that can be looked at, by arm, with what it is called; trained ones first."""
+        """Return the label of every store by arm, trained ones first."""
         if self.kind == "store":
             arm = arm_of(self.folder)
             return {"store": ARMS[arm].label if arm in ARMS else "the store"}
@@ -155,7 +155,7 @@ class ViewedPlace:
 
     @property
     def results(self) -> Results | None:
-        """The rows opened for the tables; None while there is nothing to compare yet."""
+        """Return the results for the tables, or None while there is nothing to compare."""
 
         def made() -> Results | None:
             try:
@@ -168,7 +168,7 @@ class ViewedPlace:
     # -- stores -------------------------------------------------------------------------------------------------------
 
     def viewed(self, seed: int, arm: str | None = None, at: int | None = None) -> ViewedStore:
-        """A store by arm (`trained-paper`, `trained-paper@40`, `flat`), at an iteration if one is given."""
+        """Return a store by arm (`trained-paper`, `trained-paper@40`, `flat`), at an iteration if one is given."""
         arms = self.arms(seed)
         name, inside = split(arm or next(iter(arms)))
         if name not in arms:
@@ -201,7 +201,7 @@ class ViewedPlace:
     # -- exams --------------------------------------------------------------------------------------------------------
 
     def exams(self, seed: int) -> dict[tuple[str, str], tuple[Row, ...]]:
-        """Rows by arm and question set; sets of the gradient first, in its order."""
+        """Return rows by arm and question set; sets of the gradient come first, in its order."""
 
         def made() -> dict[tuple[str, str], tuple[Row, ...]]:
             found: dict[tuple[str, str], tuple[Row, ...]] = {}
@@ -215,7 +215,7 @@ class ViewedPlace:
         return self.keep(("exams", seed), made)
 
     def _said(self, seed: int, stem: str) -> tuple[str, str] | None:
-        """The same by what an exam says of itself, whatever its file is called."""
+        """Return arm and set from an exam's header, whatever its file is called."""
         header = read_header(self.base(seed) / "exams" / f"{stem}.jsonl")
         if header is None or header.arm != "flat":
             return None
@@ -255,7 +255,7 @@ class ViewedPlaces:
         return iter(self._places.values())
 
     def get(self, name: str | None) -> ViewedPlace:
-        """A place by name, the first one by default."""
+        """Return a place by name, the first one by default."""
         if not name:
             return next(iter(self._places.values()))
         if name not in self._places:

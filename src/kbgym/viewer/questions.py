@@ -24,7 +24,7 @@ from kbgym.worlds.world import Question
 
 
 def listing(place: ViewedPlace, seed: int) -> dict[str, Any]:
-    """Every examined question with its score on every arm, and every training question by iteration."""
+    """Return every examined question with its score on each arm, and the trainings."""
     exams = place.exams(seed)
     arms = list(dict.fromkeys(arm for arm, _ in exams))
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -51,7 +51,7 @@ def _question(row: Row, name: str) -> dict[str, Any]:
 
 
 def lessons(place: ViewedPlace, seed: int, arm: str | None) -> dict[str, Any]:
-    """Every iteration of a training: the question, its forward pass, what the backward pass edited."""
+    """Return the iterations of a training: the question, its forward pass, the edits of the backward pass."""
     viewed = place.viewed(seed, arm)
     known = questions_of(place, seed)
     steps = Counter(
@@ -75,7 +75,7 @@ def lessons(place: ViewedPlace, seed: int, arm: str | None) -> dict[str, Any]:
 
 
 def questions_of(place: ViewedPlace, seed: int) -> dict[str, Question]:
-    """Every question known here, by id: the world's and the probe groups'."""
+    """Return the questions of the world and of the probe groups, by id."""
 
     def made() -> dict[str, Question]:
         world = place.world(seed)
@@ -92,7 +92,7 @@ def questions_of(place: ViewedPlace, seed: int) -> dict[str, Question]:
 
 
 def exam(place: ViewedPlace, seed: int, name: str, id: str, arms: list[str]) -> dict[str, Any]:
-    """The same question on one arm or several, side by side."""
+    """Return one question on one arm or several, side by side."""
     exams = place.exams(seed)
     wanted = [arm for arm in arms if (arm, name) in exams]
     if not wanted:
@@ -137,7 +137,7 @@ def _mark(viewed: ViewedStore, steps: list[dict[str, Any]], asked: Question | No
     support = frozenset(asked.support)
 
     def carried(id: str) -> frozenset[str]:
-        """Which of the facts a document carries; a merge keeps them."""
+        """Return the supporting facts that a document carries; a merge keeps them."""
         return support.intersection(viewed.store[id].origins) if id in viewed.store else frozenset()
 
     mark_evidence(steps, carried, len(support))
@@ -185,13 +185,13 @@ def lesson(place: ViewedPlace, seed: int, arm: str | None, iteration: int) -> di
 
 
 def _ids(result: Any) -> list[str]:
-    """Every document a result names."""
+    """Return the ids of all documents that a result names."""
     single = [getattr(result, field) for field in ("id", "into", "source") if hasattr(result, field)]
     return single + [id for field in ("ids", "links", "linked") for id in getattr(result, field, ())]
 
 
 def _effect(viewed: ViewedStore, place: ViewedPlace, seed: int, id: str, iteration: int) -> dict[str, Any]:
-    """Whether an edited document is still there, and how often it was opened afterwards."""
+    """Describe an edited document today: what it is, and how often it was opened afterwards."""
     return {
         "id": id,
         "kind": viewed.kind_of(id),
@@ -202,7 +202,7 @@ def _effect(viewed: ViewedStore, place: ViewedPlace, seed: int, id: str, iterati
 
 
 def openings(place: ViewedPlace, seed: int, arm: str) -> Counter[str]:
-    """In how many exam questions on a store each document was opened."""
+    """Count the exam questions on a store in which each document was opened."""
 
     def made() -> Counter[str]:
         found: Counter[str] = Counter()

@@ -24,15 +24,23 @@ PAGES = 4  # of an agent's results shown for a query
 
 
 def brief(viewed: ViewedStore, id: str) -> dict[str, Any]:
-    """A document as a line: id, text, what it is."""
+    """Return a document as a line: id, text, kind."""
     found: dict[str, Any] = {"id": id, "text": viewed.text(id), "kind": viewed.kind_of(id)}
     if id in viewed.store and (links := len(viewed.store[id].links)):
         found["links"] = links
+    if id in viewed.store and (by := viewed.store.superseded_by(id)):
+        found["superseded_by"] = list(by)
     return found
 
 
+def corrections(viewed: ViewedStore) -> list[dict[str, Any]]:
+    """Return the corrections people taught, with the documents each supersedes."""
+    found = [viewed.store[id] for id in viewed.store.corrections()]
+    return [{**brief(viewed, one.id), "supersedes": [brief(viewed, id) for id in one.links]} for one in found]
+
+
 def search(viewed: ViewedStore, query: str) -> dict[str, Any]:
-    """The first pages an agent would see, in its order; an id finds its document first."""
+    """Return the first pages an agent would see, in its order; an id finds its document first."""
     text = " ".join(query.split())[:MOST_TEXT]
     if not text:
         return {"query": "", "page": PAGE_SIZE, "hits": []}
@@ -49,7 +57,7 @@ def _page(viewed: ViewedStore, id: str) -> str:
 
 
 def summary(viewed: ViewedStore) -> dict[str, Any]:
-    """The ledger and the coverage, and a few documents to begin with: the largest indexes."""
+    """Return the ledger, the coverage and the largest indexes."""
     counts, share = msgspec.to_builtins(ledger(viewed.store)), msgspec.to_builtins(viewed.health.coverage)
     biggest = [brief(viewed, index.id) for index in viewed.health.biggest]
     start = biggest or [brief(viewed, record.id) for record, _ in zip(viewed.store, range(5), strict=False)]
@@ -57,7 +65,7 @@ def summary(viewed: ViewedStore) -> dict[str, Any]:
 
 
 def document(viewed: ViewedStore, id: str) -> dict[str, Any]:
-    """Everything about a document: links both ways, provenance, source, who wrote what; a deleted one's past too."""
+    """Return everything about a document: links, provenance, source and history, also of a deleted one."""
     blame = viewed.blame(id) if id in viewed.store or viewed.events else None
     if id not in viewed.store and blame is None:
         raise BadInput(f"there is no document {id[:60]!r} in this store.")
@@ -125,7 +133,7 @@ def _index(viewed: ViewedStore, index: Index) -> dict[str, Any]:
 
 
 def audit(place: ViewedPlace, viewed: ViewedStore) -> dict[str, Any]:
-    """The index audit whole: every authored document a row, every bad link a row, what is worth doing.
+    """Return the index audit: a row for each authored document and each bad link, and advice.
 
     What each gave or cost the exams is there where the run holds exams of this very store beside the flat one's.
     """

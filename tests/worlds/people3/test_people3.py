@@ -16,7 +16,7 @@ from kbgym.chronicle.wordings import PRONOUNS, every, fill, person_slots, senten
 from kbgym.errors import BadInput
 from kbgym.gym.grading import grade, set_f1
 from kbgym.worlds.kinds import agent_for, kind_of
-from kbgym.worlds.people3 import Dials, facts_of, generate, pool
+from kbgym.worlds.people3 import Dials, facts_of, generate, pool, versions
 from kbgym.worlds.people3.questions import slots_of
 from kbgym.worlds.splits import Sizes
 from kbgym.worlds.updates import updated, updates
@@ -226,6 +226,18 @@ def test_a_round_adds_documents_and_changes_answers():
     assert changed and {one.split for one in after.questions} == {"train", "test_in-update2", "test_out-update2"}
     with pytest.raises(BadInput):
         updated(world, 3)
+
+
+def test_any_group_has_versions_in_held_out_wordings_and_after_updates():
+    world = small(6)
+    group = list(pool(world, "as-of-city"))[:30] + list(pool(world, "count-hobby"))[:20]
+    found = versions(world, group)
+    assert set(found) == {"reworded", "update1", "update2"}
+    for one, again in zip(group, found["reworded"], strict=True):
+        assert (one.golds, one.support) == (again.golds, again.support) and one.text != again.text
+    solver, text = Solver(plain_reports(world, 2)), {one.id: one.text for one in group}
+    assert all(agrees(solver.solve(q.template, slots_of(q)), q.golds, q.unanswerable) for q in found["update2"])
+    assert all(text[one.id.removesuffix("-update2")] == one.text for one in found["update2"])
 
 
 def test_the_kind_resolves_keys_at_present():

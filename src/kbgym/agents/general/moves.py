@@ -23,7 +23,6 @@ NEXT_PAGE, _PAGES_FALL = 0.45, 4.0  # what the question's second page promises, 
 _TOP = 3
 OPEN = 0.8  # of the belief in the page of a document that has links
 FIELD = 0.5  # of that in a field's, whose only link is its value's page
-OTHER = 0.25  # of that in a heading that says what the question says, of something else
 AGAIN = 0.1  # what is left of that for every document of the page that was opened before
 NAME = 0.45  # of the belief in the document that a name stands in
 TITLE = 0.3
@@ -31,7 +30,6 @@ _BLIND = 0.9  # how likely a heading has links where nobody says what has
 _MOST_NAMES = 6
 _MOST_DOCUMENTS = 10
 _MOST_HEADING = 12
-_ALIKE = 3  # words a heading shares with a question that asks for the same of something else
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -85,9 +83,8 @@ def _openings(memory: ReaderMemory) -> Iterator[Move]:
             yield Move(Read(one.id, one.pages + 1), OPEN * one.belief)
         if one.opened or not (likely := _has_links(memory, one)):
             continue
-        opened = memory.was_opened(one.title) + _leads_back(memory, one)
-        of = FIELD if one.links == 1 and fields_of(one.text) else OTHER if _is_of_another(memory, one) else OPEN
-        yield Move(Read(one.id), likely * of * AGAIN**opened * memory.page_belief(one))
+        of = FIELD if one.links == 1 and fields_of(one.text) else OPEN
+        yield Move(Read(one.id), likely * of * AGAIN ** memory.was_opened(one.title) * memory.page_belief(one))
 
 
 def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
@@ -96,20 +93,6 @@ def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
     if memory.marked:
         return 0.0
     return _BLIND if one.is_heading and len(one.text.split()) <= _MOST_HEADING else 0.0
-
-
-def _leads_back(memory: ReaderMemory, one: SeenDocument) -> bool:
-    """Return True if the only link of a document leads to a document that was opened."""
-    if one.links != 1 or not one.title:
-        return False
-    named = {word_set(name) for name in telling_names(one.text, _MOST_NAMES)} - {word_set(one.title)}
-    return bool(named) and named <= memory.opened
-
-
-def _is_of_another(memory: ReaderMemory, one: SeenDocument) -> bool:
-    """Return True for a heading like the question with another word: "cities of bakers" where tailors are asked."""
-    shared = one.words & memory.wanted.keys()
-    return one.is_heading and len(shared) >= _ALIKE and shared != one.words
 
 
 def _names(memory: ReaderMemory) -> Iterator[Move]:

@@ -67,7 +67,6 @@ class ReaderMemory:
         self.ended: set[str] = set()
         self.by_title: dict[str, list[SeenDocument]] = {}
         self.doubt = 1.0  # how likely none of what was opened is what was asked for
-        self.opened: set[frozenset[str]] = set()  # what was opened, by the words of its heading or its page's title
         self._read: set[str] = set()  # words of what was opened and of what it links to
         self.actions = 0
         self.marked = False  # whether observations say how many links a document has
@@ -142,7 +141,6 @@ class ReaderMemory:
         above = self.seen[id]
         above.targets = (*(above.targets if page > 1 else ()), *(text for _, text in linked))
         above.opened, above.pages, above.links = True, page, len(above.targets)
-        self.opened.add(word_set(above.title or above.text))
         belief = self.page_belief(above)
         if linked:
             self.doubt *= 1.0 - 0.5 * belief

@@ -22,7 +22,7 @@ _INDEX_TEXTS = {
 class ReportCurator(ReportReader):
     """One backward pass: build or complete the indexes of the values and people that the question names.
 
-    It links first and verifies members with the actions that are left: whoever has another value by now is unlinked.
+    It links first and verifies members with the actions that are left: a member who has changed since is unlinked.
     """
 
     def __init__(self) -> None:

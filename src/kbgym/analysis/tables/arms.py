@@ -40,8 +40,9 @@ def flatten(pairs: Sequence[Sequence[Pair]]) -> list[Pair]:
 
 
 def main_arms(results: Results) -> list[str]:
-    """The trainings, and the strongest unsupervised arm beside them."""
-    return [arm for arm in results.arms if arm in results.trainings or arm == "hipporag"]
+    """The trainings, the controls, the oracle, and the strongest unsupervised arm."""
+    beside = ("hipporag", "oracle")
+    return [arm for arm in results.arms if arm in results.trainings or arm in beside or arm.startswith("control-")]
 
 
 def ratio_of(results: Results, pairs: Sequence[Sequence[Pair]], value: Value = ACTIONS) -> Estimate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import fmean
 
@@ -155,17 +155,16 @@ def _cost(row: Row, unit: str) -> float:
     return float(tokens_of(row) if unit == "tokens" else getattr(row, unit))
 
 
-USAGE_HEADS = (
-    "passes",
-    "agent failed",
-    "requests",
-    "malformed",
-    "retries",
-    "prompt tokens",
-    "of them cached",
-    "completion tokens",
-    "of them reasoning",
-    "cost, $",
+# heading, field of Usage, formula, digits, whether it is a share
+USED: tuple[tuple[str, str, str, int, bool], ...] = (
+    ("requests", "requests", "requests answered", 0, False),
+    ("malformed", "malformed_rate", "malformed replies over requests", 1, True),
+    ("retries", "retries", "requests tried again after a provider's error", 0, False),
+    ("prompt tokens", "prompt", "prompt tokens, cached ones included", 0, False),
+    ("of them cached", "cached", "prompt tokens the provider had cached", 0, False),
+    ("completion tokens", "completion", "completion tokens, reasoning included", 0, False),
+    ("of them reasoning", "reasoning", "completion tokens spent on reasoning", 0, False),
+    ("cost, $", "cost", "dollars by the bundled price table; empty where a price is unknown", 4, False),
 )
 
 
@@ -173,52 +172,35 @@ def model_usage(results: Results) -> Table | None:
     """A line for the forward and the backward passes of each training and for the exams of each arm."""
     lines: list[Line] = []
     for arm in results.trainings:
-        traces = [CellSource(seed.trained[arm].trace, "usage of end events") for seed in results.seeds]
         ended = [e for seed in results.seeds for e in seed.trained[arm].place.events if isinstance(e, Ended)]
         for phase in ("forward", "backward"):
             passes = [event for event in ended if event.phase == phase]
-            lines += _usage_line(f"training {results.label(arm)}, {phase}", f"usage/{arm}/{phase}", passes, traces)
+            files = traces(results, arm, "usage of end events")
+            lines += _usage_line(f"training {results.label(arm)}, {phase}", f"usage/{arm}/{phase}", passes, files)
     for arm in results.arms:
-        rows = (row for seed in results.seeds for group in results.groups for row in seed.rows(arm, group))
+        rows = [row for seed in results.seeds for group in results.groups for row in seed.rows(arm, group)]
         files = results.sources(arm, POOLED, "usage")
         lines += _usage_line(f"exams of {results.label(arm)}", f"usage/{arm}/exam", rows, files)
     if not lines:
         return None
-    rates = [cell.value for line in lines for cell in line.cells if cell and cell.id.endswith("/malformed")]
-    worst = max(float(rate) for rate in rates if rate is not None)
-    sentence = (
-        f"At most {worst:.1%} of a line's replies were malformed; each was corrected within the pass's allowance or "
-        "ended it as the agent's failure, which is never scored."
-    )
-    return Table("usage", "What the models used", USAGE_HEADS, lines, results.caption(), sentence, "passes")
+    heads = ("passes", "agent failed", *(head for head, *_ in USED))
+    sentence = "A malformed reply is corrected within the pass's allowance or ends it as the agent's failure."
+    return Table("usage", "What the models used", heads, lines, results.caption(), sentence, "passes")
 
 
-def _usage_line(head: str, id: str, passes: Iterable[Ended | Row], files: list[CellSource]) -> list[Line]:
+def _usage_line(head: str, id: str, passes: Sequence[Ended | Row], files: list[CellSource]) -> list[Line]:
     """The passes added up; no line where no model was asked."""
-    count, failed, usage = 0, 0, Usage()
-    for one in passes:
-        count += 1
-        failed += one.outcome == "agent_failed"
-        usage += msgspec.convert(one.usage or {}, Usage)
+    usage = sum((msgspec.convert(one.usage or {}, Usage) for one in passes), Usage())
     if not usage.requests:
         return []
-    measures: list[tuple[str, float | None, str]] = [
-        ("passes", count, "passes, all seeds"),
-        ("failed", failed, "passes that ended as agent failed; they have no score"),
-        ("requests", usage.requests, "requests answered"),
-        ("malformed", usage.malformed_rate, "malformed replies over requests"),
-        ("retries", usage.retries, "requests tried again after a provider's error"),
-        ("prompt", usage.prompt, "prompt tokens, cached ones included"),
-        ("cached", usage.cached, "prompt tokens the provider had cached"),
-        ("completion", usage.completion, "completion tokens, reasoning included"),
-        ("reasoning", usage.reasoning, "completion tokens spent on reasoning"),
-        ("cost", usage.cost, "dollars by the bundled price table; empty where a price is unknown"),
-    ]
-    digits = {"malformed": 1, "cost": 4}
+    failed = sum(one.outcome == "agent_failed" for one in passes)
     cells = [
-        number(f"{id}/{name}", value, what, files, digits.get(name, 0), name == "malformed")
-        for name, value, what in measures
+        number(f"{id}/passes", len(passes), "passes, all seeds", files, 0),
+        number(f"{id}/failed", failed, "passes that ended as agent failed; they have no score", files, 0),
     ]
+    for _, field, what, digits, percent in USED:
+        name = field.removesuffix("_rate")
+        cells.append(number(f"{id}/{name}", getattr(usage, field), what, files, digits, percent))
     return [Line(head, cells)]
 
 

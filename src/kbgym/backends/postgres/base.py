@@ -126,9 +126,7 @@ class DatabaseBase:
         return next((record for _, record in self._documents([id])[id]), None)
 
     def number(self, id: str) -> int:
-        for number, _ in self._documents([id])[id]:
-            return number
-        raise KeyError(id)
+        return self.numbers([id])[id]
 
     def inbound(self, id: str) -> tuple[str, ...]:
         if not self.counts.links or not _storable(id):

@@ -231,6 +231,12 @@ def is_labelled(connection: Connection, table: str, label: str) -> bool:
     return row is not None and row[0] == label
 
 
+def highest(connection: Connection, table: str) -> int:
+    """Return the number up to which a derived table is filled."""
+    row = connection.execute(f"SELECT coalesce(max(number), 0) FROM {table}").fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def drop_derived(connection: Connection, *tables: LiteralString) -> None:
     """Drop derived tables of this store; tables of the same name in another schema stay."""
     for (schema,) in connection.execute("SELECT quote_ident(current_schema())").fetchall():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kbgym.backends.postgres.tables import is_labelled, make_once
+from kbgym.backends.postgres.tables import highest, is_labelled, make_once
 from kbgym.errors import BadInput, Missing
 from kbgym.progress import ProgressCallback
 from kbgym.search.cache import LRUCache
@@ -85,7 +85,7 @@ class PgVectorIndex:
     # -- making -------------------------------------------------------------------------------------------------------
 
     def _ready(self, connection: Connection) -> bool:
-        if not is_labelled(connection, self._table, self._label) or self._highest(connection) < len(self._base):
+        if not is_labelled(connection, self._table, self._label) or highest(connection, self._table) < len(self._base):
             return False
         return not self._graph or is_labelled(connection, self._links, "hnsw")
 
@@ -97,7 +97,7 @@ class PgVectorIndex:
                     f"embedding public.vector({int(self._embedder.dimensions)}) NOT NULL)"
                 )
                 connection.execute(f"COMMENT ON TABLE {self._table} IS '" + self._label.replace("'", "''") + "'")
-        done = self._highest(connection)
+        done = highest(connection, self._table)
         left = dropwhile(lambda text: text[0] <= done, self._base.texts())
         while some := list(islice(left, _BATCH)):
             told = None if tick is None else partial(_told, tick, some[0][0] - 1, len(self._base))
@@ -117,11 +117,7 @@ class PgVectorIndex:
                 )
                 connection.execute(f"COMMENT ON INDEX {self._links} IS 'hnsw'")
 
-    def _highest(self, connection: Connection) -> int:
-        row = connection.execute(f"SELECT coalesce(max(number), 0) FROM {self._table}").fetchone()
-        return 0 if row is None else int(row[0])
-
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- searching ----------------------------------------------------------------------------------------------------
 
     def vector(self, id: str) -> NDArray[np.float32]:
         """Return the vector of an id. Raise KeyError if it is unknown."""

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import accumulate, combinations, dropwhile, islice
 from typing import TYPE_CHECKING
 
-from kbgym.backends.postgres.tables import drop_derived, is_labelled, make_once
+from kbgym.backends.postgres.tables import drop_derived, highest, is_labelled, make_once
 from kbgym.progress import ProgressCallback
 from kbgym.search.cache import LRUCache
 from kbgym.search.index import Hit
@@ -64,8 +64,7 @@ def make(base: DatabaseBase, tick: ProgressCallback | None, connection: Connecti
             drop_derived(connection, "word_texts", "word_counts")
             for statement in _CREATE:
                 connection.execute(statement)
-    row = connection.execute("SELECT coalesce(max(number), 0) FROM word_texts").fetchone()
-    done = row[0] if row else 0
+    done = highest(connection, "word_texts")
     left = dropwhile(lambda text: text[0] <= done, base.texts())
     while batch := list(islice(left, _BATCH)):
         if tick is not None:

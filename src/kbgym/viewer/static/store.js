@@ -21,7 +21,9 @@ export async function show(main, params) {
         ? "Search the store exactly as an agent does: the same ranking, five documents a page. Open a document to see its links and who made them."
         : tab === "audit"
           ? "Every index that agents wrote: does it name a key, are its links right, is a member missing?"
-          : "Links that are wrong, or that look wrong where the truth is not known. Open the index to see which question made them.",
+          : tab === "corrections"
+            ? "Corrected facts. A correction is shown in place of the documents it supersedes, which stay in the store."
+            : "Links that are wrong, or that look wrong where the truth is not known. Open the index to see which question made them.",
       storePickers(about, params, "store"),
     ),
     at
@@ -38,15 +40,42 @@ export async function show(main, params) {
         ["search", "Documents", "store", link("search")],
         ["audit", "Index audit", "store", link("audit")],
         ["suspects", "Suspect links", "store", link("suspects")],
+        ["corrections", "Corrections", "store", link("corrections")],
       ],
       tab,
     ),
   );
+  if (tab === "corrections") {
+    main.append(part(get("corrections", which), (found) => corrected(found, which)));
+    return undefined;
+  }
   if (tab !== "search") {
     main.append(audit(which, tab, params));
     return undefined;
   }
   return searching(main, which, params);
+}
+
+function corrected(found, which) {
+  if (!found.length) return h("p", { class: "hint" }, "Nobody corrected anything here.");
+  return h(
+    "ul",
+    { class: "links" },
+    found.map((one) =>
+      h(
+        "li",
+        {},
+        view("store", { ...which, doc: one.id }, { class: "plainlink" }, one.text),
+        h(
+          "ul",
+          { class: "plain" },
+          one.supersedes.map((old) =>
+            h("li", {}, tag("gone", "superseded"), " ", view("store", { ...which, doc: old.id }, { class: "plainlink" }, old.text)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 function searching(main, which, params) {
@@ -168,6 +197,7 @@ function hit(one, number, which, page) {
         "span",
         { class: "line" },
         one.kind === "source" ? null : tag(one.kind),
+        one.superseded_by ? tag("gone", "superseded") : null,
         h("span", { class: "text" }, one.text),
       ),
       h(

@@ -33,24 +33,21 @@ NO_QUESTIONS = Sizes(0, 0, 0, 0, 0)
 HARD_BUDGET = 8
 
 
-def generate(
-    people: int = 500, seed: int = 0, sizes: Sizes | None = None, jobs: int | None = None, hard: bool = False
-) -> World:
+def generate(people: int = 500, seed: int = 0, sizes: Sizes | None = None, hard: bool = False) -> World:
     """Make a world of fictional people. The same arguments give the same bytes everywhere.
 
     Args:
         sizes: Number of questions in each split.
-        jobs: Number of different jobs; by default a tenth of `people`.
         hard: Make larger classes and limit readers to eight actions, so that accuracy on the flat store leaves room.
     """
-    world = world_of_people(population(people, seed, jobs, hard), seed, sizes or Sizes())
+    world = world_of_people(population(people, seed, hard), seed, sizes or Sizes())
     return msgspec.structs.replace(world, facts={**world.facts, "forward_budget": HARD_BUDGET}) if hard else world
 
 
 def world_of_people(persons: Sequence[Person], seed: int, sizes: Sizes) -> World:
     """Write the documents of a population and draw questions about it.
 
-    A gender is stated only by "is the mother of" and "is the father of", so nobody else has one.
+    A gender is stated only by "is the mother of" and "is the father of", so other people have none.
     """
     documents = write(persons, seed)
     persons = [one if one.children else msgspec.structs.replace(one, gender="") for one in persons]

@@ -1,7 +1,7 @@
 """The population of a people world: families, friends, names, jobs, hobbies, cities and distractors.
 
 `population(people, seed)` returns values only; documents and questions are made elsewhere. No key outgrows one index: a
-city, job or hobby has at most 36 members and a person at most ten friends, unless fewer jobs are requested. Names and
+city, job or hobby has at most 36 members and a person at most ten friends, unless the world is crowded. Names and
 values come from `vocabulary.toml`.
 """
 
@@ -47,15 +47,12 @@ class Person(msgspec.Struct, frozen=True):
     distractor: bool
 
 
-def population(people: int, seed: int, jobs: int | None = None, crowded: bool = False) -> tuple[Person, ...]:
+def population(people: int, seed: int, crowded: bool = False) -> tuple[Person, ...]:
     """Return `people` people and a tenth more distractors, in an order that reveals nothing about them.
 
     Args:
-        jobs: Number of different jobs; by default a tenth of `people`.
         crowded: Put 100 people in a city instead of 25, and halve the number of jobs and hobbies.
     """
-    if jobs is not None and jobs < 5:
-        raise BadInput(f"a world needs at least 5 jobs, not {jobs}: a fifth of them are rare.")
     if people < FEWEST:
         raise BadInput(f"a world needs at least {FEWEST} people, not {people}.")
     if people > MOST:
@@ -65,8 +62,7 @@ def population(people: int, seed: int, jobs: int | None = None, crowded: bool = 
     _befriend(drafts, Random(f"{seed}:friends"))
     _assign_names(drafts, people, Random(f"{seed}:names"))
     drafts += _distractors(drafts, round(DISTRACTORS * people), calendar, people, Random(f"{seed}:distractors"))
-    if jobs is None:
-        jobs = max(10, people // (20 if crowded else 10))
+    jobs = max(10, people // (20 if crowded else 10))
     hobbies = max(8, people // 25 if crowded else people * 2 // 25)
     cities = max(4, people // (100 if crowded else 25))
     _assign_jobs(drafts, vocabulary("jobs", jobs), Random(f"{seed}:jobs"))

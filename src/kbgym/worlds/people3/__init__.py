@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -22,7 +22,7 @@ from kbgym.worlds.splits import Sizes
 from kbgym.worlds.updates import Update
 from kbgym.worlds.world import Document, Question, World
 
-__all__ = ["DEFAULT_SIZES", "KIND", "Dials", "generate", "pool"]
+__all__ = ["DEFAULT_SIZES", "KIND", "Dials", "generate", "pool", "versions"]
 
 KIND = "people-v3"
 _IDS_OF_A_ROUND = 50_000_000  # far from the ids that a store gives to what agents write
@@ -71,8 +71,11 @@ def generate(people: int = 500, seed: int = 0, sizes: Sizes = DEFAULT_SIZES, dia
     tested = [one for one in questions if one.split.startswith("test")]
     rounds = tuple(_update(facts, tested, number, documents[number]) for number in range(1, dials.rounds + 1))
     plain: Mapping[str, Any] = msgspec.to_builtins(msgspec.structs.replace(facts, updates=rounds, spans=spans))
-    again = reworded(questions, asker.templates, seed)
-    return World(documents[0], (*questions, *again), {"kind": KIND, "version": 3, "sources": SOURCES, **plain})
+    return World(
+        documents[0],
+        (*questions, *reworded(tested, asker.templates, seed)),
+        {"kind": KIND, "version": 3, "sources": SOURCES, **plain},
+    )
 
 
 def _written(historian: Historian, seed: int) -> tuple[list[tuple[Document, ...]], list[tuple[Report, ...]]]:
@@ -91,15 +94,29 @@ def _written(historian: Historian, seed: int) -> tuple[list[tuple[Document, ...]
 
 
 def _update(facts: Facts, tested: list[Question], number: int, documents: tuple[Document, ...]) -> Update:
-    before, asker = facts.timeline(number - 1), facts.asker(number)
+    before = facts.timeline(number - 1)
     replaced = (old for told in facts.later[number - 1] if (old := before.current(*told.fact)) is not None)
-    found = []
-    for one in tested:
+    asked = tuple(_asked_after(facts, tested, number))
+    return Update(number, documents, tuple(dict.fromkeys(old.document for old in replaced)), asked)
+
+
+def _asked_after(facts: Facts, asked: Iterable[Question], number: int) -> Iterator[Question]:
+    """Yield questions with the answers after a round, without those that may no longer be asked."""
+    asker = facts.asker(number)
+    for one in asked:
         template, slots = asker.templates[one.template], slots_of(one)
         if (solution := answer(asker.timeline, template, slots)) is not None:
-            split = f"{one.split}-update{number}"
-            found.append(question(template, slots, solution, f"{one.id}-update{number}", split, facts.seed))
-    return Update(number, documents, tuple(dict.fromkeys(old.document for old in replaced)), tuple(found))
+            after = question(template, slots, solution, f"{one.id}-update{number}", "", facts.seed)
+            yield msgspec.structs.replace(after, split=f"{one.split}-update{number}", text=one.text)
+
+
+def versions(world: World, asked: Sequence[Question]) -> dict[str, tuple[Question, ...]]:
+    """Return questions, such as a probe's group, in held-out wordings and after each round of updates."""
+    facts = facts_of(world)
+    found = {"reworded": tuple(reworded(asked, facts.asker().templates, facts.seed))}
+    for number in range(1, facts.dials.rounds + 1):
+        found[f"update{number}"] = tuple(_asked_after(facts, asked, number))
+    return found
 
 
 def facts_of(world: World) -> Facts:

@@ -218,7 +218,7 @@ class Historian:
         return left
 
     def _new_value(self, attribute: str, person: str, front: bool = False) -> str:
-        """Return a value that nobody reported of this person; a value that does not count goes first."""
+        """Return a value never reported of this person; a value that does not count goes first."""
         known, deck = self._taken[attribute, person], self.values.deck[attribute]
         value = self._rng.choice(deck)
         while value in known:

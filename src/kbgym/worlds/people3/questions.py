@@ -105,12 +105,10 @@ def draw(asker: Asker, sizes: Sizes, seed: int) -> list[Question]:
 
 
 def reworded(found: Sequence[Question], kinds: Mapping[str, Template], seed: int) -> Iterator[Question]:
-    """Yield the test questions in held-out wordings."""
+    """Yield questions in held-out wordings."""
     for one in found:
-        if one.split.startswith("test"):
-            rng = Random(f"{seed}:reworded:{one.id}")
-            text = ask(kinds[one.template], slots_of(one), "held_out", rng)
-            yield msgspec.structs.replace(one, id=f"{one.id}-reworded", split=f"{one.split}-reworded", text=text)
+        text = ask(kinds[one.template], slots_of(one), "held_out", Random(f"{seed}:reworded:{one.id}"))
+        yield msgspec.structs.replace(one, id=f"{one.id}-reworded", split=f"{one.split}-reworded", text=text)
 
 
 def question(template: Template, slots: Slots, solution: Solution, id: str, split: str, seed: int) -> Question:

@@ -16,12 +16,12 @@ import msgspec
 from kbgym.errors import BadInput
 from kbgym.gym.environment import Environment
 from kbgym.gym.policy import Agent, Backward
+from kbgym.integrations.tool_calls import PassByCalls
 from kbgym.search.live import LiveEngine
 from kbgym.store import Store
 from kbgym.training.asking import ask, qa_pairs
 from kbgym.training.loop import backward_task
 from kbgym.training.run import Settings
-from kbgym.training.tool_calls import PassByCalls
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import Question, World
 
