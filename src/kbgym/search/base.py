@@ -5,9 +5,8 @@ Settings and command-line options import this module, so it loads no numpy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from kbgym.errors import BadInput
 
@@ -30,13 +29,7 @@ def search_named(name: object) -> SearchKind:
 
 
 class TextBase(Protocol):
-    """Immutable texts in a backend, numbered from 1 without gaps. Thread-safe.
-
-    A store over such texts is searched through the indexes that the backend supplies. In a database the texts lie in
-    the table `initial (number, id, ...)`.
-    """
-
-    def __len__(self) -> int: ...
+    """Immutable texts in a backend, which supplies the indexes that they are searched with."""
 
     def indexes(
         self,
@@ -51,20 +44,3 @@ class TextBase(Protocol):
         `gone` are the ids of texts that were changed or removed, `changed` the current texts of changed and new ids.
         An index that the kind of search does not use is empty.
         """
-
-    def texts(self) -> Iterator[tuple[int, str, str]]:
-        """Yield number, id and text of every text in the order of the numbers."""
-
-    def fetch(self, ids: Sequence[str]) -> None:
-        """Read the texts under these ids into the cache with one query."""
-
-    def text(self, id: str) -> str | None:
-        """Return the text under an id, or None."""
-
-    def numbers(self, ids: Sequence[str]) -> dict[str, int]:
-        """Return the numbers of those ids that exist."""
-
-    def ids(self, numbers: Sequence[int]) -> dict[int, str]: ...
-
-    def connection(self) -> AbstractContextManager[Any]:
-        """Return an autocommit connection whose first schema is the store's and whose second is `public`."""
