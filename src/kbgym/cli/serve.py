@@ -222,7 +222,7 @@ def _http(
         online.live, online, known, __version__, local_client, hosts, view, quota=quota, cors=options["cors"]
     )
     listening, url = listen(host, port, 2048)
-    about = "no token is needed" if known is None else f"{len(known)} tokens"
+    about = "no token is needed" if known is None else f"{len(known)} token{'s' if len(known) != 1 else ''}"
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
     emit({"url": url, "documents": len(online.live.store), "tokens": known and len(known)}, as_json, quiet, text)
     online.warm()
