@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.errors import BadInput, Failed
 from kbgym.serving.corrections import Outcome, converted, forget, teach, undo
 from kbgym.serving.learning.learner import Online
@@ -102,11 +103,11 @@ class HttpClient(Client):
         request = urllib.request.Request(self._url + path, data, self._headers)
         try:
             with urllib.request.urlopen(request, timeout=_SECONDS) as reply:
-                return msgspec.json.decode(reply.read())
+                return decode(reply.read())
         except urllib.error.HTTPError as error:
             said = error.read()
             try:
-                message = msgspec.json.decode(said)["error"]
+                message = decode(said)["error"]
             except (msgspec.DecodeError, KeyError, TypeError):
                 message = f"the server answered {error.code}."
             raise (Failed if error.code >= 500 else BadInput)(str(message)) from None
