@@ -1,4 +1,4 @@
-"""Online learning: a question is answered first, its gold may come later, and what is learnt is on trial.
+"""Online learning: a question is answered first, its gold may come later, and what is learnt is staged first.
 
 The forward pass is committed when the question is answered, the grade when the gold comes, the backward pass when it
 has landed: each is durable by itself, so a crash loses nothing that was answered, and goes on with what was not learnt.
