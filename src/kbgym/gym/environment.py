@@ -199,14 +199,18 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
             store.unlink(source, target)
             return Unlinked(source, target)
         case Correct(text, supersedes):
-            if (same := store.same_text(text)) is not None:
-                raise Refused(f"[{same}] says this already.")
-            id = store.correct(text, supersedes)
-            return Corrected(id, store[id].links)
+            return _corrected(store, text, supersedes)
         case Done():
             return Finished()
         case Invalid(_, reason):
             raise Refused(reason)
+
+
+def _corrected(store: Store, text: str, supersedes: tuple[str, ...]) -> Corrected:
+    if (same := store.same_text(text)) is not None:
+        raise Refused(f"[{same}] says this already.")
+    id = store.correct(text, supersedes)
+    return Corrected(id, store[id].links)
 
 
 def learnt_from(store: Store, index: str) -> Learnt:
