@@ -76,7 +76,6 @@ async def one(name: str, seed: int, gate: int) -> dict[str, Any]:
         "actions": [sum(row.actions for row in rows) / len(rows) for rows in (before, after)],
         "admitted": online.admitted,
         "refused": online.refused,
-        "withdrawn": online.withdrawn,
     }
 
 
@@ -109,7 +108,7 @@ def main() -> None:
             "gated": [changes[1].value, changes[1].low, changes[1].high],
             "worst": min(fmean(run["after"]) - fmean(run["before"]) for run in gated),
             "actions": [sum(run["actions"][at] for run in gated) / len(gated) for at in (0, 1)],
-            **{key: sum(run[key] for run in gated) for key in ("admitted", "refused", "withdrawn")},
+            **{key: sum(run[key] for run in gated) for key in ("admitted", "refused")},
         }
         found[name] = row
         if not arguments.json:

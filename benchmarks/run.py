@@ -24,6 +24,7 @@ here only to give an idea. `make benchmarks` writes this page.
 COMMANDS = {
     "search": ["search.py"],
     "embedding": ["embedding.py"],
+    "slot": ["slot.py"],
     "startup": ["startup.py"],
     "store": ["store.py"],
     "replay": ["replay.py"],

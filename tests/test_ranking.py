@@ -10,6 +10,7 @@ from store_fixtures import SENTENCES, engine_of, records, step
 from kbgym.gym.actions import Add, Delete, Error, Found, Link, Search
 from kbgym.gym.environment import MOST_APART, Environment
 from kbgym.gym.tools import PAGE_SIZE
+from kbgym.search.ranking import page_apart, whole_ranking
 from kbgym.store import Store
 
 ORIGINALS = {f"d{number}" for number in range(len(SENTENCES))}
@@ -65,3 +66,43 @@ def test_without_indexes_the_rankings_are_one(ranking):
     environment = Environment(store, engine_of(store), ranking=ranking)
     expected = [id for id, _ in environment.engine.search("lives in Lund", 0, len(store))]
     assert [id for page in pages(environment, "lives in Lund") for id in page] == expected
+
+
+# -- pages of a ranking ------------------------------------------------------------------------------------------------
+
+rankings = st.lists(st.booleans(), max_size=60)
+
+
+def pages_apart(apart: list[bool], size: int, most: int) -> list[list[str]]:
+    """Every page up to the first empty one."""
+    ranked = [str(number) for number in range(len(apart))]
+    found: list[list[str]] = []
+    while page := page_apart(ranked, lambda id: apart[int(id)], len(found) + 1, size, most):
+        found.append(page)
+    return found
+
+
+@given(rankings, st.integers(1, 6), st.integers(1, 6))
+def test_every_document_stands_on_exactly_one_page(apart, size, most):
+    shown = [id for page in pages_apart(apart, size, most) for id in page]
+    assert sorted(shown, key=int) == [str(number) for number in range(len(apart))]
+
+
+@given(rankings, st.integers(1, 6), st.integers(1, 6))
+def test_plain_documents_stand_where_they_would_if_nothing_were_set_apart(apart, size, most):
+    plain = [str(number) for number, is_apart in enumerate(apart) if not is_apart]
+    expected = [plain[start : start + size] for start in range(0, len(plain), size)]
+    found = [[id for id in page if not apart[int(id)]] for page in pages_apart(apart, size, most)]
+    assert found[: len(expected)] == expected and not any(found[len(expected) :])
+
+
+@given(st.integers(0, 400))
+def test_a_ranking_is_fetched_whole_and_in_order(count):
+    asked = []
+
+    def search(offset: int, limit: int) -> list[tuple[str, float]]:
+        asked.append((offset, limit))
+        return [(str(number), 0.0) for number in range(offset, min(count, offset + limit))]
+
+    assert list(whole_ranking(search)) == [str(number) for number in range(count)]
+    assert [offset for offset, _ in asked] == sorted({offset for offset, _ in asked})

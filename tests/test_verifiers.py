@@ -15,7 +15,6 @@ import pytest
 from fault_server import FaultServer
 
 import kbgym
-from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.training.exam import Row
 
 pytestmark = [
@@ -56,59 +55,12 @@ def test_the_documented_command_plays_a_server_and_comes_to_the_exams_rows(tmp_p
             assert trace["metrics"]["actions"] == row.actions
 
 
-def test_the_reference_curator_gains_what_its_own_passes_are_worth(tmp_path):
-    page = (Path(__file__).parent.parent / "docs" / "research.md").read_text(encoding="utf-8")
-    command = re.findall(r"^\$ vf-eval (kbgym-curator .*)$", page, re.MULTILINE)[0]
-    out = ["--no-push", "--no-rich", "--output-dir", str(tmp_path), "--run.name", "smoke"]
-    with FaultServer() as server:
-        words = shlex.split(command.replace("http://127.0.0.1:8080/v1", server.url))
-        started = [Path(sys.executable).with_name("vf-eval"), *words, "--env.taskset.embedder", "hash", *out]
-        done = subprocess.run(started, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = (tmp_path / "smoke" / "traces.jsonl").read_text(encoding="utf-8").splitlines()
-    traces = [trace for line in lines for trace in json.loads(line)["traces"]]
-    assert len(traces) == 4
-    world = kbgym.generate(people=40, seed=1)
-    curation = verifiers_curation((40, 1, False), "hash", 8)
-    questions = {question.id: question for question in world.questions}
-    for trace in traces:
-        question = questions[trace["task"]["data"]["question"]["id"]]
-        lesson = kbgym.run_sync(curation.lesson(question))
-        made = kbgym.run_sync(kbgym.play(ReferenceCurator(), lesson.environment, "curator", lesson.task, 30))
-        gain = kbgym.run_sync(curation.gain(lesson, 1))
-        assert len(made.steps) > 1 and trace["info"]["kbgym_gain"] == msgspec.to_builtins(gain)
-        assert trace["rewards"]["readers_gain"]["score"] == pytest.approx(gain.reward(0.01))
-
-
-def verifiers_curation(*made):
-    from kbgym.integrations.verifiers_curator import _curation
-
-    return _curation(*made)
-
-
 def test_training_and_evaluation_never_meet():
     made = {split: tasks(split=split, worlds=3, questions=20) for split in ("train", "eval")}
     seeds = {split: {task.data.world[1] for task in found} for split, found in made.items()}
     assert seeds == {"train": {0, 2, 4}, "eval": {1, 3, 5}}
     assert {task.data.id for task in made["train"]}.isdisjoint(task.data.id for task in made["eval"])
     assert [task.data for task in tasks(worlds=3, questions=20)] == [task.data for task in made["train"]]
-
-
-def test_a_curator_is_given_the_same_worlds_and_sees_the_gold_of_its_own_question():
-    from kbgym.integrations.verifiers_curator import CuratorTasksetConfig
-    from kbgym_curator import CuratorTaskset
-
-    made = {
-        split: list(
-            CuratorTaskset(CuratorTasksetConfig(people=40, split=split, worlds=2, questions=3, embedder="hash"))
-        )
-        for split in ("train", "eval")
-    }
-    for split, found in made.items():
-        assert [task.data.id for task in found] == [task.data.id for task in tasks(split=split, worlds=2, questions=3)]
-    assert {task.data.world[1] for task in made["train"]}.isdisjoint(task.data.world[1] for task in made["eval"])
-    data = made["eval"][0].data
-    assert f"Correct answer: {data.question['golds'][0]}" in data.prompt and data.prompt.endswith("Actions left: 30.")
 
 
 def test_a_hard_world_has_its_own_budget_and_the_gold_is_not_in_the_prompt():
@@ -120,7 +72,6 @@ def test_a_hard_world_has_its_own_budget_and_the_gold_is_not_in_the_prompt():
 def test_it_is_loaded_by_its_name():
     import verifiers.v1 as vf
 
-    for name in ("kbgym-reader", "kbgym-curator"):
-        made = vf.load_environment(vf.resolve_env_config({"taskset": {"id": name, "people": 40}}))
-        assert type(made).__name__ == "ReaderPassEnv"
-        assert made.config.agent.runtime.type == "subprocess"
+    made = vf.load_environment(vf.resolve_env_config({"taskset": {"id": "kbgym-reader", "people": 40}}))
+    assert type(made).__name__ == "ReaderPassEnv"
+    assert made.config.agent.runtime.type == "subprocess"

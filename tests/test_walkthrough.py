@@ -43,9 +43,9 @@ def test_the_recording_is_small_and_says_who_plays(cassette):
 def test_the_recording_was_made_with_the_prompts_and_tools_of_now(cassette):
     exchanges = cassette.exchanges
     systems = {one.system for one in exchanges}
-    for name in ("retrieval", "curation", "suggest"):
+    for name in ("retrieval", "curation_class", "suggest"):
         assert any(system.startswith(prompt(name)) for system in systems), AGAIN
-    known = ("retrieval", "curation", "suggest")
+    known = ("retrieval", "curation_class", "suggest")
     assert all(system.startswith(tuple(map(prompt, known))) for system in systems), AGAIN
     tools = [list(one.tools) for one in exchanges]
     for role in ("reader", "curator"):

@@ -1,12 +1,11 @@
 """The Model Context Protocol as a server of tools speaks it: one JSON message in, at most one out.
 
-Any transport carries the messages; the tools and texts come from a `Toolbox`. Written by hand because the official
+Any transport carries the messages; the tools come from a `Toolbox`. Written by hand because the official
 package takes a second to load, and agents begin their first turn without the tools of a slower server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -30,21 +29,10 @@ class ToolResult(msgspec.Struct, frozen=True):
     structured: Any = None
 
 
-class Texts(Protocol):
-    """Prompts by name, each with its description."""
-
-    def prompts(self) -> Mapping[str, str]: ...
-
-    def prompt(self, name: str) -> str | None: ...
-
-
 class Toolbox(Protocol):
-    """The tools of a server, and its prompts if it has any."""
+    """The tools of a server."""
 
     instructions: str
-
-    @property
-    def texts(self) -> Texts | None: ...
 
     def tools(self) -> tuple[Tool, ...]: ...
 
@@ -140,30 +128,13 @@ async def reply(request: RpcRequest, toolbox: Toolbox, version: str = "") -> byt
             if result.structured is not None:
                 replied["structuredContent"] = result.structured
             return _result(id, replied)
-    if toolbox.texts is not None:
-        return _reply_with_text(request, toolbox.texts)
-    return _error(id, -32601, "unknown method.")
-
-
-def _reply_with_text(request: RpcRequest, texts: Texts) -> bytes:
-    id, name = request.id, str(request.params.get("name"))
-    match request.method:
-        case "prompts/list":
-            listed = [{"name": name, "description": description} for name, description in texts.prompts().items()]
-            return _result(id, {"prompts": listed})
-        case "prompts/get" if (text := texts.prompt(name)) is not None:
-            said = {"role": "user", "content": {"type": "text", "text": text}}
-            return _result(id, {"description": texts.prompts()[name], "messages": [said]})
-        case "prompts/get":
-            return _error(id, -32602, "unknown prompt.")
     return _error(id, -32601, "unknown method.")
 
 
 def _initialized(asked: Any, toolbox: Toolbox, version: str) -> dict[str, Any]:
-    more: dict[str, Any] = {"prompts": {}} if toolbox.texts is not None else {}
     return {
         "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
-        "capabilities": {"tools": {"listChanged": False}, **more},
+        "capabilities": {"tools": {"listChanged": False}},
         "serverInfo": {"name": "kbgym", "version": version or "0"},
         "instructions": toolbox.instructions,
     }

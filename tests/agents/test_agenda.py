@@ -77,7 +77,7 @@ def test_what_was_seen_of_a_key_and_how_far_its_search_was_read_is_known(agenda)
     )
 
 
-def test_a_finished_key_is_no_errand_until_a_member_turns_up_that_it_misses(agenda):
+def test_a_finished_key_is_no_task_until_a_member_turns_up_that_it_misses(agenda):
     note(agenda, Search("job is tanner", 1), shown("d1"))
     index(agenda, "n1", IndexKey("job", "tanner"), "d1")
     assert ("named", "job", "tanner", "") not in keys(agenda.index_tasks(QUESTION))
@@ -138,7 +138,7 @@ def test_a_search_ends_with_its_results(agenda):
     assert agenda.index_tasks(QUESTION)[0].lookups == ()
 
 
-def test_a_key_nothing_is_known_of_and_nothing_can_be_found_of_is_no_errand(agenda):
+def test_a_key_nothing_is_known_of_and_nothing_can_be_found_of_is_no_task(agenda):
     note(agenda, Search("job is tanner", 1), shown("d3"))
     assert ("named", "job", "tanner", "") not in keys(agenda.index_tasks(QUESTION))
 

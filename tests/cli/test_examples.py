@@ -50,7 +50,7 @@ def test_doctor_fails_only_without_the_model(kbgym, monkeypatch):
     code, text, _ = kbgym("doctor", "--json")
     assert code == 0 and json.loads(text)["extras"]["serve"] == ["other-missing"]
 
-    def gone(cache):
+    def gone(model, cache):
         raise Missing("the model is not here; run `pip install it`.")
 
     monkeypatch.setattr(installation, "find", gone)

@@ -208,7 +208,7 @@ def test_the_report_names_what_is_not_in_the_documents(capfdbinary, tmp_path):
         (notes / f"photo{number:02d}.png").write_bytes(b"x")
     code, printed, _ = kbgym(capfdbinary, "import", "corpus", notes, "--out", tmp_path / "w")
     assert code == 0 and f"{(notes / 'a.md').stat().st_size} bytes in, 33 characters out." in printed
-    assert "comment, 2 times" in printed and "link target, 1 times, 4 characters: a link" in printed
+    assert "comment (2 of " in printed and "link target (1 of 4 characters): a link" in printed
     assert "not read: photo00.png (.png: not a format that is read)" in printed and "photo09.png" in printed
     assert "photo10.png" not in printed and "... and 15 more (see --json)" in printed
     result = json.loads(kbgym(capfdbinary, "import", "corpus", notes, "--out", tmp_path / "w", "--json")[1])

@@ -119,7 +119,7 @@ def test_a_token_taken_away_or_expired_opens_nothing_any_more(tmp_path: Path) ->
         file.unlink()
         assert status(tokens.curator) == 401
         said = server.stop()
-    assert "nobody is let in" in said and "nonsense" not in said
+    assert "all tokens are rejected" in said and "nonsense" not in said
 
 
 def test_when_a_token_ends(tmp_path: Path) -> None:

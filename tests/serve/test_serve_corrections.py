@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,14 @@ from mcp.client.client import Client
 from serving import HASH, Server, Tokens, client, family_store, opened, replayed
 from test_serve_mcp import names, over_http, over_stdio
 
+from kbgym.api import import_corpus
+from kbgym.cli.main import run
 from kbgym.gym.actions import Add, Search
+from kbgym.integrations.client import connect
 from kbgym.serving.corrections import Outcome, forget, teach, undo
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Refusal
+from kbgym.serving.learning.report import standing
 from kbgym.serving.learning.teacher import alias_text, stating
 from kbgym.serving.sessions import ClientSession, act
 from kbgym.trace.corrections import Corrections
@@ -186,6 +191,51 @@ def test_an_alias_holds_the_question_and_the_names_of_its_evidence() -> None:
         alias_text("Who?", ["Lund: A city.", "One two three four five six seven."])
         == "Who? Lund; One two three four five six"
     )
+
+
+def main(arguments: list[str]) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        run(arguments)
+    return int(stopped.value.code or 0)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_correction_outlives_another_import_and_names_what_changed(
+    tmp_path: Path, changed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, world, store = tmp_path / "files", tmp_path / "world", tmp_path / "store"
+    files.mkdir()
+    page = "# Ystad\n\nThe baker of Ystad is Bo Berg. He opens at six.\n\n## Harbour\n\nThe harbour of Ystad is deep.\n"
+    (files / "ystad.md").write_text(page)
+    (files / "lund.md").write_text("# Lund\n\nThe baker of Lund is Ada Alm.\n")
+    import_corpus(files, out=world)
+    shutil.copytree(world, store)
+
+    def teach_it() -> str:
+        with connect(str(store), write=True, name="ada") as kb:
+            taught = kb.teach("Who is the baker of Ystad?", ["Cy Dahl"], answer="Bo Berg").lesson
+            assert taught is not None and taught.supersedes
+            return taught.document
+
+    def asked() -> list[str]:
+        with connect(str(store)) as kb:
+            return [one.id for one in kb.search("Ystad has which baker?")]
+
+    document = teach_it()
+    assert document in asked()
+    (files / "ystad.md").write_text(page.replace("six", "seven") if changed else page)
+    (files / "ny.md").write_text("# Ny\n\nThe baker of Ny is Di Ek.\n")
+    updating = ["import", "corpus", str(files), "--out", str(world), "--update", "--store", str(store), "--json"]
+    assert main(updating) == 0
+    named = json.loads(capsys.readouterr().out)["store"]["affected"]
+    assert [one["id"] for one in named] == ([document] if changed else [])
+    assert document in asked()
+    corrections = Corrections()
+    (found,) = standing(corrections, StoreFolder(store).store(watch=replaying([corrections])))
+    assert bool(found.changed) is changed
+    with connect(str(store), write=True, name="ada") as kb:
+        assert kb.undo(found.lesson.iteration).changed
+    assert document not in asked()
 
 
 # -- the same scene over MCP and HTTP ---------------------------------------------------------------------------------

@@ -291,7 +291,7 @@ def test_only_a_whole_answer_is_right(tmp_path, start, small_world):
 
 
 @pytest.mark.parametrize("strategy", ["paper", "class"])
-def test_the_backward_pass_is_given_the_agendas_errands_where_there_is_an_agenda(tmp_path, start, strategy):
+def test_the_backward_pass_is_given_the_agendas_tasks_where_there_is_an_agenda(tmp_path, start, strategy):
     given = []
 
     class Listener:

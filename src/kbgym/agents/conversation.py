@@ -45,8 +45,6 @@ _OVER = "The pass is over; nothing more is done."
 class Conversation:
     """The toolbox that the client is served, and the queue that the passes wait on."""
 
-    texts = None  # the skills are told with the questions
-
     def __init__(self, roles: tuple[Role, ...]) -> None:
         self.instructions = (
             "You are asked questions about a store of one-sentence documents, one after the other. Call next_question, "

@@ -138,15 +138,17 @@ def _write(path: Path, text: str, private: bool) -> None:
 
 
 def skill_text(name: str, role: Role) -> str:
-    """The skills of a role in the form agents load: when to use them, then what they say."""
+    """Return the skills of a role in the form agents load."""
     from kbgym.agents.llm.prompting import prompt
+    from kbgym.serving.mcp_tools import TEACH
 
     does = "find answers in" if role == "reader" else "find answers in, and keep in order,"
     prompts = ["retrieval", *(["curation"] if role == "curator" else [])]
     head = (
         f"---\nname: {name}\ndescription: How to {does} the store behind the MCP server `{name}`. Use it whenever a "
         "question may be answered from that store.\n---\n\n"
-        "Where results do not say how many actions are left, there is no budget. Where there is no tool `answer`, tell "
-        "the answer to whoever asked.\n"
+        "Where results do not say how many actions are left, there is no budget. Where there is no tool `answer`, give "
+        "the answer to the person who asked, with the page or file it comes from. `how_sure` tells what it rests on.\n"
     )
-    return "\n\n".join([head.rstrip("\n"), *map(prompt, prompts)]) + "\n"
+    parts = [head.rstrip("\n"), *map(prompt, prompts), *([TEACH] if role == "curator" else [])]
+    return "\n\n".join(parts).rstrip("\n") + "\n"

@@ -153,7 +153,7 @@ def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None
     }
     lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
     lines += [
-        f"  not in the documents: {loss.what}, {loss.count:,} times, {loss.characters:,} characters: {loss.why}"
+        f"  not in the documents: {loss.what} ({loss.count:,} of {loss.characters:,} characters): {loss.why}"
         for loss in corpus.lost
     ]
     lines += _some([f"  left out: {one.file} ({one.reason})" for one in corpus.skipped])

@@ -38,9 +38,9 @@ gate_options = flags(options("gate", default=0), options("held_out"))
 def opened_online(
     place: str, given: dict[str, Any], lessons: int, tick: ProgressCallback, questions: QuestionLog | None = None
 ) -> Iterator[Online]:
-    """A store open for questions and edits; flags that are none of the gate's or the spending's replace its settings.
+    """Open a store for questions and edits; flags replace its settings.
 
-    What so many lessons will cost is said and confirmed before anything is opened.
+    The cost of the lessons is shown and confirmed first.
     """
     spending = Spending(given)
     gate = {name: given.pop(name) for name in ("gate", "held_out")}

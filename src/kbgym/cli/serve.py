@@ -37,7 +37,7 @@ TOKENS = "tokens.jsonl"
 @click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
 @click.option("--new-token", metavar="NAME", help="Make a token for a client of this name and --role, and stop.")
 @click.option("--revoke", "revoked", metavar="NAME", help="Take a client's token away, also of a running server.")
-@click.option("--no-auth", is_flag=True, help="No tokens: everybody on this machine has --role. Loopback only.")
+@click.option("--no-auth", is_flag=True, help="Accept every client on this machine with --role. Loopback only.")
 @options("view", default=False)
 @options("gate", default=0)
 @options("client", default="stdio")
@@ -146,7 +146,7 @@ def _address(address: str) -> tuple[str, int]:
 
 
 def _check_open(host: str, tokens: Path, no_auth: bool) -> None:
-    """Nobody gets in without a token, except on this machine and on request."""
+    """Raise BadInput if clients could connect without a token from another machine."""
     loopback = host in ("localhost", "127.0.0.1", "::1")
     if no_auth and not loopback:
         raise BadInput(f"--no-auth is for loopback only; {host} can be reached by others.")
@@ -164,7 +164,7 @@ async def _stdio(
     client: str,
     question: str | None,
 ) -> None:
-    """Nothing is loaded here that the first answers do not need: agents do not wait for a server's tools."""
+    """Serve one client. Modules load after the first replies, because agents do not wait for a server's tools."""
     from kbgym.serving.stdio import serve_stdio
 
     def reading() -> LiveStore:
@@ -222,7 +222,7 @@ def _http(
         online.live, online, known, __version__, local_client, hosts, view, quota=quota, cors=options["cors"]
     )
     listening, url = listen(host, port, 2048)
-    about = "no token is needed" if known is None else f"{len(known)} tokens"
+    about = "no token is needed" if known is None else f"{len(known)} token{'s' if len(known) != 1 else ''}"
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
     emit({"url": url, "documents": len(online.live.store), "tokens": known and len(known)}, as_json, quiet, text)
     online.warm()

@@ -53,7 +53,7 @@ class Reimport(msgspec.Struct, frozen=True):
 
 
 def affected_indexes(store: Store, changed: Changes) -> tuple[Affected, ...]:
-    """Return authored documents that link to changed or removed documents; call it before the update is applied."""
+    """Return indexes and corrections of documents that changed or are gone; call it before the update is applied."""
     edited = {document.id for document in changed.edited}
     removed = set(changed.removed)
     touched = edited | removed
@@ -61,7 +61,7 @@ def affected_indexes(store: Store, changed: Changes) -> tuple[Affected, ...]:
     found = []
     for id in sources:
         record = store[id]
-        if record.flag == "authored":
+        if record.flag in ("authored", "correction"):
             links = [target for target in record.links if target in touched]
             gone = tuple(target for target in links if target in removed)
             found.append(Affected(id, record.text, tuple(t for t in links if t in edited), gone))

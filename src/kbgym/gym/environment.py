@@ -149,12 +149,7 @@ def apply(store: Store, action: Action, advice: Advice = None) -> Result:
 def _apply(store: Store, action: Action, advice: Advice) -> Result:
     match action:
         case Search(_, page):
-            near = advice if isinstance(advice, Nearest) else Nearest(())
-            if not near.ids and page > 1:
-                raise Refused(f"there is no page {page}; the results end before it.")
-            for one in near.learnt:
-                _check_learnt(store, one)
-            return Found(tuple(store.get(id).id for id in near.ids), page, near.learnt)
+            return _found(store, page, advice if isinstance(advice, Nearest) else Nearest(()))
         case Read(id, page):
             links = store.get(id).links
             if not isinstance(advice, Opened):
@@ -199,14 +194,26 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
             store.unlink(source, target)
             return Unlinked(source, target)
         case Correct(text, supersedes):
-            if (same := store.same_text(text)) is not None:
-                raise Refused(f"[{same}] says this already.")
-            id = store.correct(text, supersedes)
-            return Corrected(id, store[id].links)
+            return _corrected(store, text, supersedes)
         case Done():
             return Finished()
         case Invalid(_, reason):
             raise Refused(reason)
+
+
+def _corrected(store: Store, text: str, supersedes: tuple[str, ...]) -> Corrected:
+    if (same := store.same_text(text)) is not None:
+        raise Refused(f"[{same}] says this already.")
+    id = store.correct(text, supersedes)
+    return Corrected(id, store[id].links)
+
+
+def _found(store: Store, page: int, near: Nearest) -> Found:
+    if not near.ids and page > 1:
+        raise Refused(f"there is no page {page}; the results end before it.")
+    for one in near.learnt:
+        _check_learnt(store, one)
+    return Found(tuple(store.get(id).id for id in near.ids), page, near.learnt)
 
 
 def learnt_from(store: Store, index: str) -> Learnt:

@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
+from kbgym.canonical import decode, encode
 from kbgym.errors import BadInput, Failed
 from kbgym.serving.corrections import Outcome, converted, forget, teach, undo
 from kbgym.serving.learning.learner import Online
@@ -98,15 +99,15 @@ class HttpClient(Client):
         return msgspec.convert(self._send(f"/v1/{name}", arguments), Outcome)
 
     def _send(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        data = None if body is None else msgspec.json.encode(body)
+        data = None if body is None else encode(body)
         request = urllib.request.Request(self._url + path, data, self._headers)
         try:
             with urllib.request.urlopen(request, timeout=_SECONDS) as reply:
-                return msgspec.json.decode(reply.read())
+                return decode(reply.read())
         except urllib.error.HTTPError as error:
             said = error.read()
             try:
-                message = msgspec.json.decode(said)["error"]
+                message = decode(said)["error"]
             except (msgspec.DecodeError, KeyError, TypeError):
                 message = f"the server answered {error.code}."
             raise (Failed if error.code >= 500 else BadInput)(str(message)) from None

@@ -106,7 +106,7 @@ class _PassEnv(gymnasium.Env[str, str]):
             self._loop.close()
 
     def _done(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the work comes to. A loop of its own is kept: a new one for every step takes longer than the step."""
+        """Run a coroutine to its end. The loop is kept, because a new one for every step takes longer than the step."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -195,13 +195,13 @@ def call_in(action: str | Mapping[str, Any], role: Role = "reader") -> Action:
 
 
 def reader_env(place: str, set: str = "train", **changes: Any) -> ReaderEnv:
-    """The environment over a store and a set of questions, as `kbgym.open` opens them."""
+    """Return the reader's environment over a store and a set of questions."""
     with open(place, **changes) as opened:
         return ReaderEnv(opened.store, opened.engine, opened.questions(set), opened.settings)
 
 
 def curator_env(place: str, set: str = "train", k: int = 8, price: float = 0.01, **changes: Any) -> CuratorEnv:
-    """The curator's environment over a store and a set of questions; the world's own kind of reader judges."""
+    """Return the curator's environment over a store and a set of questions; the world's default reader judges."""
     return CuratorEnv(*_curation(place, set, k, **changes), price)
 
 
@@ -218,7 +218,7 @@ def _curation(place: str, set: str = "train", k: int = 8, **changes: Any) -> tup
 
 
 class ReaderVectorEnv(SyncVectorEnv):
-    """Many episodes on one store, side by side; what they search for is embedded in one batch a step."""
+    """Episodes side by side on one store; their queries are embedded in one batch per step."""
 
     def __init__(self, num_envs: int, place: str, set: str = "train", **changes: Any) -> None:
         with open(place, **changes) as opened:
@@ -233,7 +233,7 @@ class ReaderVectorEnv(SyncVectorEnv):
 
 
 class CuratorVectorEnv(SyncVectorEnv):
-    """Many curators, each on a copy of one store; what readers make of a fresh question before is worked out once."""
+    """Curators side by side, each on a copy of one store; readers' scores before the edits are computed once."""
 
     def __init__(self, num_envs: int, place: str, price: float = 0.01, **how: Any) -> None:
         made = _curation(place, **how)

@@ -49,7 +49,7 @@ def exam(
     budget: int | None = None,
     observations: str | None = None,
 ) -> Task:
-    """A set of questions on a frozen store: a world, a run, a run at an iteration or a store folder."""
+    """Evaluate a set of questions on a frozen store: a world, a run, a run at an iteration or a store folder."""
     return _task(world, (set,), embedder, budget, observations)
 
 
@@ -57,7 +57,7 @@ def exam(
 def gradient(
     world: str, embedder: str | None = None, budget: int | None = None, observations: str | None = None
 ) -> Task:
-    """Every group of questions that `kbgym probe` drew for a run, each with a mean of its own."""
+    """Evaluate every group of questions that `kbgym probe` drew for a run, each with its own mean."""
     run = open(world).run
     groups = sorted(file.stem for file in (run.folder / "probe").glob("*.jsonl")) if run is not None else []
     if not groups:
@@ -66,7 +66,7 @@ def gradient(
 
 
 def rows(log: str | Path) -> list[Row]:
-    """The rows of an exam that Inspect ran, in the questions' order, as `kbgym exam` writes them."""
+    """Return the rows of an exam that Inspect ran, in the order of the questions, as `kbgym exam` writes them."""
     samples = read_eval_log(str(log)).samples or ()
     return [msgspec.convert(sample.scores["graded"].metadata["row"], Row) for sample in samples if sample.scores]
 
@@ -102,7 +102,7 @@ def _sample(question: Question, group: str) -> Sample:
 def begin(
     world: str, embedder: str | None = None, budget: int | None = None, observations: str | None = None
 ) -> Solver:
-    """The question as a model is told it, and the tools of a reader."""
+    """Give the model the question and the tools of a reader."""
     opened = _opened(world, embedder, budget, observations)
     settings = opened.settings
     skill = skill_of("reader", **opened.told)
@@ -122,7 +122,7 @@ def begin(
 
 
 class _SamplesPass(PassByCalls):
-    """A pass whose row stands in its sample's store after every action."""
+    """A pass that writes its row to its sample's store after every action."""
 
     def __init__(self, environment: Environment, state: TaskState, budget: int) -> None:
         self._question = msgspec.convert(state.metadata["question"], Question)
@@ -145,7 +145,7 @@ def _tool(tool: KbgymTool, played: _SamplesPass) -> Tool:
 
 @solver
 def reader() -> Solver:
-    """One call a turn until the pass is over; who sends none is corrected, and after the last correction has failed."""
+    """Play one call a turn until the pass is over; a model that sends no call is corrected, then fails."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         played, malformed = _passes[state.uuid], 0

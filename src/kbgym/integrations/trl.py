@@ -24,7 +24,7 @@ from kbgym.training.exam_header import read_header
 
 
 def preferences(opened: Workspace, exams: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    """Every pair that two of these exams make, in the order of the first one's questions."""
+    """Return every preference pair that two of these exams make, in the order of the first exam's questions."""
     store, system = opened.store, _system(opened)
     for one, other in combinations([_rows_of(file, store) for file in exams], 2):
         for id, row in one.items():
@@ -48,7 +48,7 @@ def _rows_of(file: Path, store: Store) -> dict[str, Row]:
 
 
 def _ranked(one: Row, other: Row) -> tuple[Row, Row] | None:
-    """The better pass first; None where neither is right or nothing tells them apart."""
+    """Return the better pass first, or None if neither is right or both are equal."""
     cost = [(row.f1 != 1.0, row.actions) for row in (one, other)]
     if cost[0] == cost[1] or min(cost)[0]:
         return None

@@ -43,7 +43,7 @@ _KEPT = 4  # worlds in memory
 
 class ReaderTaskConfig(vf.TaskConfig):
     price: float = 0.01
-    """What an action costs of the reward."""
+    """The price of an action, subtracted from the reward."""
 
 
 class ReaderTasksetConfig(vf.TasksetConfig):
@@ -91,7 +91,7 @@ class ReaderTaskset(vf.Taskset[ReaderTask, ReaderTasksetConfig]):
 
 
 def drawn_by(config: ReaderTasksetConfig) -> Iterator[tuple[dict[str, Any], Question, World]]:
-    """Every question the settings ask for and its world, and what a task keeps of them."""
+    """Yield every question the settings ask for, with its world and the data of its task."""
     for number in range(config.first, config.first + config.worlds):
         seed = 2 * number + (config.split == "eval")
         world = world_made(config.people, seed, config.hard)
@@ -162,17 +162,17 @@ class ReaderHarness(vf.Harness[ReaderHarnessConfig]):
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
     async def begun(self, question: Question, data: ReaderData) -> PassByCalls:
-        """The pass, before the first call."""
+        """Return the pass before its first call."""
         budget = reader_budget(world_made(*data.world))
         return PassByCalls(_environment(data.world, data.embedder), "reader", Forward(question.text), budget)
 
     async def outcome(self, question: Question, data: ReaderData, played: PassByCalls) -> dict[str, Any]:
-        """What the trace keeps of it, to be scored."""
+        """Return what the trace keeps for scoring."""
         return {_ROW: msgspec.to_builtins(row_of(question, played.transcript))}
 
 
 async def _answered(played: PassByCalls, said: Any, messages: list[Any]) -> list[Any]:
-    """What the model said and what it is told next; who sends no call too often has failed."""
+    """Return the model's message and the replies to it. The pass fails after too many messages without a call."""
     if said.tool_calls:
         calls = [(one.id, one.function) for one in said.tool_calls]
         shown = [
@@ -191,4 +191,4 @@ class ReaderPassEnvConfig(vf.SingleAgentEnvConfig):
 
 
 class ReaderPassEnv(vf.SingleAgentEnv, vf.Env[ReaderPassEnvConfig]):
-    """One seat that needs no sandbox: nothing the model says is executed."""
+    """An environment with one agent and no sandbox, because nothing the model says is executed."""

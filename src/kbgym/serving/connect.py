@@ -71,7 +71,7 @@ class AgentFile(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """The path of the file: below the current folder or in the user's own configuration."""
+        """Return the path of the file, below the current folder or in the user's own configuration."""
         place = self.where_mac if self.where_mac and sys.platform == "darwin" else self.where
         for name, default in (("XDG_CONFIG_HOME", "~/.config"), ("CODEX_HOME", "~/.codex")):
             if place.startswith(f"${name}/"):

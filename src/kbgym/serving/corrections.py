@@ -57,7 +57,7 @@ class Undoing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a lesson changed: the documents it made, linked and superseded, and a message that says so."""
+    """The outcome of a lesson: the documents it made, linked and superseded, and a message."""
 
     changed: bool
     message: str

@@ -1,4 +1,4 @@
-"""The tools and prompts of a served store over MCP, by role.
+"""The tools of a served store over MCP, by role.
 
 Listing them needs no store, so that a client is answered while the store is still being opened.
 """
@@ -87,12 +87,8 @@ SEARCH = Tool(
     },
     optional=("page", "k", "source_page", "file"),
 )
-_PROMPTS = {
-    "answer": "How to find an answer in this store.",
-    "curate": "How to keep this store in order.",
-    "teach": "What to do when a person corrects an answer.",
-}
-_TEACH = """\
+# For the skill that `kbgym connect --skill` writes.
+TEACH = """\
 # When a person corrects an answer
 
 1. Find out the question, complete in itself, and every answer that would have been right.
@@ -120,7 +116,6 @@ class StoreToolbox:
 
     def __init__(self, role: Role, answering: bool, opened: Callable[[], Awaitable[Opened]]) -> None:
         self._role, self._answering, self._opened = role, answering, opened
-        self.texts = self
 
     def tools(self) -> tuple[Tool, ...]:
         return tools_offered(self._role, self._answering)
@@ -130,13 +125,3 @@ class StoreToolbox:
         from kbgym.serving.tool_calls import call_tool
 
         return await call_tool(*opened, name, arguments)
-
-    def prompts(self) -> dict[str, str]:
-        return {name: of for name, of in _PROMPTS.items() if self._role == "curator" or name == "answer"}
-
-    def prompt(self, name: str) -> str | None:
-        if name not in self.prompts():
-            return None
-        from kbgym.agents.llm.prompting import skill_of
-
-        return _TEACH if name == "teach" else skill_of("reader" if name == "answer" else "curator").text

@@ -1,4 +1,4 @@
-"""Tokens: who may connect, and as what. A file keeps names, roles and hashes; the token itself is shown once.
+"""Tokens of clients. A file keeps names, roles and hashes; the token itself is shown once.
 
 The file has JSON lines: {"name": ..., "role": ..., "sha256": ...}, and `expires`, the last day or moment a token is
 valid. A file that changes is read again at the next request; one that cannot be read lets no client in.
@@ -28,7 +28,7 @@ PREFIX = "kbgym_"
 
 
 class Client(msgspec.Struct, frozen=True):
-    """Who a token belongs to."""
+    """The owner of a token: a name and a role."""
 
     name: str
     role: Role
@@ -42,7 +42,7 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """A token as it is kept: whose it is, its hash, and until when it is good."""
+    """A stored token: its client, its hash and its expiry."""
 
     client: Client
     sha256: str
@@ -50,7 +50,7 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 class Tokens:
-    """The hashes of every token of a file. A presented one is compared with all of them, in constant time each."""
+    """The tokens of a file. A presented token is compared with every hash in constant time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -61,7 +61,7 @@ class Tokens:
         return len(self._entries)
 
     def client(self, token: str) -> Client | None:
-        """Whose token this is, by what the file says now."""
+        """Return the client of a token by the current content of the file, or None."""
         self._follow()
         presented, now = _hash(token), datetime.now(UTC)
         found: Client | None = None
@@ -87,7 +87,7 @@ class Tokens:
             self._entries = _read(self._path)
         except BadInput as error:
             self._entries = ()
-            logging.getLogger("kbgym").error("nobody is let in: %s", safe_text(str(error)))
+            logging.getLogger("kbgym").error("all tokens are rejected: %s", safe_text(str(error)))
 
 
 def _hash(token: str) -> str:
@@ -95,7 +95,7 @@ def _hash(token: str) -> str:
 
 
 def _read(path: Path) -> tuple[_Known, ...]:
-    """The tokens of a file; a message about a bad one never repeats what stands in it."""
+    """Read the tokens of a file. Messages about bad lines never repeat their content."""
     data = read_file(path)
     entries: list[_Entry] = []
     for number, line in enumerate(data.splitlines(), 1):
@@ -118,7 +118,7 @@ def _read(path: Path) -> tuple[_Known, ...]:
 
 
 def _until(expires: str, where: str) -> datetime | None:
-    """The moment a token ends: that which is named, or the end of the day that is, by the clock of Greenwich."""
+    """Return the moment a token expires: the one given, or the end of the day given, in UTC."""
     if not expires:
         return None
     try:

@@ -43,7 +43,7 @@ def visible(value: T, role: Role) -> T:
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A client: its role decides the tools, its session what a conflict is, `question` the question it is asked."""
+    """A client. Its role decides the tools, its session the conflicts; `question` is the question it is asked."""
 
     role: Role
     session: ClientSession

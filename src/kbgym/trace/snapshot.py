@@ -26,7 +26,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
 def overlay_of(environment: Environment) -> Overlay:
     """Return the search as it is now, to stage edits on."""
     if not isinstance(environment.engine, LiveEngine):
-        raise TypeError("a store whose passes are on trial needs a search with overlays")
+        raise TypeError("a store whose edits are staged needs a search with overlays")
     return environment.engine.overlay()
 
 

@@ -27,6 +27,7 @@ from kbgym.trace.live import LiveStore
 from kbgym.training.asking import QAPair, ask, qa_pairs
 from kbgym.training.lessons import Lesson
 from kbgym.training.loop import Curate
+from kbgym.training.reasons import Words
 from kbgym.training.session import Session
 from kbgym.training.staged import StagedEdits, apply_edits, reject_edits, stage
 
@@ -56,7 +57,7 @@ class Measured(msgspec.Struct, frozen=True):
     actions: int = 0
 
     def is_better_than(self, other: Measured, by_actions: bool) -> bool:
-        sooner = by_actions and self.f1 == other.f1 and self.actions < other.actions
+        sooner = by_actions and self.f1 == other.f1 == 1.0 and self.actions < other.actions
         return self.evidence > other.evidence or self.learnt > other.learnt or self.f1 > other.f1 or sooner
 
 
@@ -79,6 +80,7 @@ class Gate:
         self.n = n
         self._held_out = tuple(held_out)
         self._recent: dict[str, QAPair] = {}
+        self._words = Words()
         self._reader, self._seed = reader, seed
         self._budget, self._memory = budget, memory
 
@@ -101,12 +103,16 @@ class Gate:
     ) -> GateDecision:
         """Ask the panel on the store without and with the edits, which changed or made the documents `touched`.
 
-        Fewer actions are a gain only if nothing was taken away: a store that lost facts is read faster.
+        Fewer actions to a right answer are a gain only if nothing was taken away and the words of each new document
+        give a reason for its links: a store that lost facts, or has a partial index, is read faster.
 
         Args:
             own: id of the question that the pass was played for.
         """
         added = not any(_lost(id, before.store, after.store) for id in touched)
+        if added and self._reader is not None:
+            self._words.follow(before.store)
+            added = not any(self._words.unreasoned(before.store, after.store, set(touched)))
         panel, was, now = self.panel(number), [], []
         for question in panel:
             first, later = [await self._look(question, environment) for environment in (before, after)]
@@ -129,7 +135,7 @@ class Gate:
         elif not (
             shares[1] > shares[0]
             or scores[1] > scores[0]
-            or (added and sum(one.actions for one in now) < sum(one.actions for one in was))
+            or (added and sum(later.actions - first.actions for _, first, later in pairs if later.f1 == 1.0) < 0)
             or any(q.id == own and later.is_better_than(first, added) for q, first, later in pairs)
         ):
             reason = "the edits help neither the panel nor their own question"

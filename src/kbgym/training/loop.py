@@ -20,6 +20,7 @@ from kbgym.training.session import Agents, Session
 from kbgym.worlds.world import World
 
 SUFFICED = 2  # actions of a right answer that leave nothing to learn
+NOTHING_LEARNT = Transcript("curator", "done", ())
 Curate = Callable[[Session, Lesson, Agent, Backward], Awaitable[Transcript]]
 
 
@@ -66,11 +67,16 @@ async def teach(lesson: Lesson, settings: Settings, agents: Agents, session: Ses
     assert state.grade is not None
     turns = tuple(Turn(step.action, step.observation) for step in state.forward)
     agenda = session.index_tasks(lesson)
-    if settings.strategy != "paper" and not agenda and state.grade.f1 == 1.0 and len(turns) <= SUFFICED:
-        await session.end(lesson, "backward", Transcript("curator", "done", ()))  # there is nothing to gain
+    if suffices(settings, turns, state.grade.f1, agenda):
+        await session.end(lesson, "backward", NOTHING_LEARNT)
         return
     task = backward_task(question.text, turns, question.golds, state.grade.f1, state.grade.answer, agenda)
     await session.end(lesson, "backward", await curate(session, lesson, agents.curator, task))
+
+
+def suffices(settings: Settings, turns: Sequence[Turn], f1: float, agenda: Sequence[IndexTask]) -> bool:
+    """Return True if a forward pass leaves nothing to learn, so that no backward pass is paid."""
+    return settings.strategy != "paper" and not agenda and f1 == 1.0 and len(turns) <= SUFFICED
 
 
 def backward_task(

@@ -108,8 +108,6 @@ class CommandAgent:
 class CommandPolicy:
     """One pass, played by one process, and the toolbox that the process is served."""
 
-    texts = None
-
     def __init__(self, agent: CommandAgent) -> None:
         self._agent = agent
         self._calls: asyncio.Queue[AskedCall] = asyncio.Queue()

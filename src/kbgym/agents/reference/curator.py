@@ -55,7 +55,7 @@ class ReferenceCurator(PlannedPolicy):
         query = parse_question(view.task.question)
         if query is not None and not view.task.agenda:
             self._check = AnswerCheck(query, view.task.golds, self._may_search)
-        for index_task in self._errands(view):
+        for index_task in self._index_tasks(view):
             if not self._may_search():
                 break
             if index_task.kind == "born" and index_task.index is None and not index_task.then:
@@ -65,7 +65,7 @@ class ReferenceCurator(PlannedPolicy):
                 yield from self._complete(index_task)
         return Done()
 
-    def _errands(self, view: View) -> tuple[IndexTask, ...]:
+    def _index_tasks(self, view: View) -> tuple[IndexTask, ...]:
         assert isinstance(view.task, Backward)
         if view.task.agenda:
             self._has_agenda = True

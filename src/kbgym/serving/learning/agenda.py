@@ -1,7 +1,7 @@
-"""The agenda of a served store, kept in step with its trace, and what it holds in words.
+"""The agenda of a served store, which follows its trace.
 
-Beside what the reference agenda knows (keys named, indexes unfinished, siblings) it watches for indexes whose facts
-changed: an original under them was edited, or imported anew, after they were made.
+Beside the tasks of the reference agenda (keys named, indexes unfinished, siblings) it lists indexes whose facts
+changed: an original under them was edited, or imported again, after they were made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ What = Literal["changed", "unfinished", "not indexed", "sibling"]
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One thing worth doing: `changed` and `unfinished` have an index, the others none yet."""
+    """An item of the agenda; `changed` and `unfinished` have an index, the others none yet."""
 
     what: What
     kind: str
@@ -32,7 +32,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class AgendaFollower:
-    """Follows the trace; `index_tasks` is what an idle pass is given."""
+    """Follow the trace and rank the tasks of idle passes."""
 
     def __init__(self, agenda: Callable[[], Agenda] = make_agenda) -> None:
         self._new_agenda = agenda
@@ -72,7 +72,7 @@ class AgendaFollower:
                 self._doubt_again(to)
 
     def _see_again(self, store: Store) -> None:
-        """After a rollback: what agents wrote or changed is as the store has it, or gone."""
+        """Note documents that agents wrote or changed again after a rollback."""
         for id in (*self._authored, *self._edited):
             self.agenda.note_turn(Delete(id), Deleted(id), store.look)
             if id in store:
@@ -85,7 +85,7 @@ class AgendaFollower:
         self._authored = {id: None for id in self._authored if id in store}
 
     def _doubt_again(self, to: int) -> None:
-        """After a rollback: doubts that came up since are gone, and those that were settled since are back."""
+        """Drop doubts raised since a rollback's target and restore those settled since."""
         for when, index, doubts in self._settled:
             if when > to:
                 self._changed.setdefault(index, {}).update(doubts)
@@ -103,12 +103,12 @@ class AgendaFollower:
             self._settled.append((iteration, index, doubts))
 
     def _stale(self, store: Store) -> dict[str, IndexTask]:
-        """Indexes whose facts changed and whose key is known, with what it is to go over them again."""
+        """Return the tasks of revising indexes whose facts changed and whose key is known."""
         found = {index: self.agenda.task_for(index) for index in self._changed if index in store}
         return {index: index_task for index, index_task in found.items() if index_task is not None}
 
     def index_tasks(self, store: Store, question: str = "") -> tuple[IndexTask, ...]:
-        """What to work on, best first: indexes whose facts changed, to be gone over again, then the agenda."""
+        """Return the tasks, best first: indexes whose facts changed, then the agenda."""
         stale = self._stale(store)
         return (
             *stale.values(),

@@ -1,7 +1,7 @@
-"""Online learning: a question is answered first, its gold may come later, and what is learnt is on trial.
+"""Online learning: a question is answered first, its expected answer may come later, and the gate judges the edits.
 
-The forward pass is committed when the question is answered, the grade when the gold comes, the backward pass when it
-has landed: each is durable by itself, so a crash loses nothing that was answered, and goes on with what was not learnt.
+The forward pass is committed when the question is answered, the grade when the expected answer comes, the backward pass
+when it was applied or rejected. Each is durable by itself: a crash loses no answer, and learning resumes.
 Expected answers come from clients; the store's own answer never becomes one.
 """
 
@@ -34,13 +34,13 @@ from kbgym.trace.live import LiveStore
 from kbgym.trace.snapshot import Snapshot
 from kbgym.training.asking import QAPair
 from kbgym.training.gate import Gate, judged, settle
-from kbgym.training.loop import backward_task
+from kbgym.training.loop import NOTHING_LEARNT, backward_task, suffices
 from kbgym.training.run import Settings
 from kbgym.training.staged import TRIES, StagedEdits, forward, record_forward, stage, unchanged
 
 
 class Online:
-    """Questions in, golds in, edits out."""
+    """Answer questions, take expected answers and learn from them."""
 
     def __init__(
         self,
@@ -65,26 +65,26 @@ class Online:
                 gate.answered(QAPair(asked.id, asked.question, asked.golds, abstain(asked.golds)))
 
     def warm(self) -> None:
-        """Have the embedding model opened beside the loop, before the first text that needs it."""
+        """Load the embedding model in the background."""
         if isinstance(engine := self.live.environment.engine, LiveEngine):
             engine.embedding.warm()
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
     async def ask(self, question: str, client: str, id: str | None = None) -> Asked:
-        """The serving reader answers."""
+        """Have the serving reader answer a question."""
         settings = self.settings
         transcript, base = await forward(self.live, self.reader, question, settings.forward_budget, settings.memory)
         return await self._answered(question, settings.reader, client, transcript, base, id)
 
     async def open(self, question: str, client: str) -> OpenQuestion:
-        """The client's own agent will answer, on the store as it is now."""
+        """Open a question for the client's own agent, on the store as it is now."""
         async with self.live.read():
             base = self.live.snapshot()
         return self.open_questions.add(question, client, base, self.settings.forward_budget)
 
     async def act(self, id: str, client: str, action: Action) -> Step:
-        """One action of a client's own agent for its open question; the last one of the budget ends the question."""
+        """Take an action for an open question; the last one of the budget ends the question."""
         opened = self.open_questions.find(id, client)
         step = await opened.act(action)
         if opened.is_over:
@@ -92,13 +92,13 @@ class Online:
         return step
 
     async def close(self, id: str, client: str, answer: str) -> Asked:
-        """The client's own agent has answered."""
+        """Answer an open question."""
         opened = self.open_questions.find(id, client)
         await opened.act(Answer(answer))
         return await self._close(opened)
 
     async def report(self, question: str, client: str, actions: Sequence[Action], answer: str) -> Asked:
-        """The client's own agent has answered elsewhere: its searches and reads are done again here, and recorded."""
+        """Record an answer given elsewhere; the searches and reads that led to it are repeated here."""
         opened = await self.open(question, client)
         for action in actions[: opened.budget - 1]:
             await opened.act(action)
@@ -132,7 +132,7 @@ class Online:
         return found
 
     async def gold(self, id: str, golds: tuple[str, ...]) -> Asked:
-        """The right answer: grade, and teach in the background."""
+        """Grade a question by its expected answers and teach it in the background."""
         live = self.live
         async with live.write():
             asked = self.find(id)
@@ -155,19 +155,19 @@ class Online:
     # -- learning -----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Learn in the background from now on, beginning with what an earlier process left."""
+        """Start learning in the background, beginning with lessons an earlier process left."""
         self.worker.start()
 
     async def stop(self) -> None:
         await self.worker.stop()
 
     async def learn(self) -> None:
-        """Teach everything that has its gold and was not taught yet."""
+        """Teach every graded question that was not taught yet."""
         while (lesson := self.questions.next_lesson()) is not None:
             await self.worker.attempt(lesson)
 
     async def _set_aside(self, id: str, reason: str) -> None:
-        """A lesson that fails for a reason of its own is not tried again, and the trace says why."""
+        """Record that a lesson failed for a reason of its own, so that it is not tried again."""
         live = self.live
         async with live.write():
             live.record(Noted(live.iteration + 1, "set aside", {"question": id, "reason": reason[:500]}))
@@ -182,8 +182,21 @@ class Online:
         turns, curator = self.questions.turns.get(id, ()), None
         if (lesson := self.corrections.lessons.get(id)) is not None:
             curator = cooperative(lambda: Teacher(lesson, self.live.store))
+        if curator is None and suffices(self.settings, turns, asked.f1 or 0.0, index_tasks):
+            await self._end(id, asked.question, NOTHING_LEARNT)
+            return
         task = backward_task(asked.question, turns, asked.golds, asked.f1 or 0.0, asked.answer, index_tasks)
         await self.backward(task, "backward", id, asked.question, self.settings.backward_budget, curator)
+
+    async def _end(self, id: str, text: str, passed: Transcript) -> None:
+        """Record a backward pass that changed nothing."""
+        live = self.live
+        async with live.write():
+            number = live.iteration + 1
+            live.record(Began(number, "backward", self.settings.curator, id, text))
+            live.record(Ended(number, "backward", passed.outcome))
+            durable = live.commit()
+        await asyncio.shield(durable)
 
     async def backward(
         self, task: Backward, phase: Phase, id: str, text: str, budget: int, curator: Agent | None = None
@@ -217,7 +230,7 @@ class Online:
 
 
 def abstain(golds: tuple[str, ...]) -> bool:
-    """Whether the right answer is that there is none."""
+    """Return True if the expected answer is that there is none."""
     return bool(golds) and all(abstains(gold) for gold in golds)
 
 

@@ -1,4 +1,4 @@
-"""Puts a served store together: the owner, what follows its trace, who reads and curates, and the gate."""
+"""Opening a store for serving: its trace listeners, its agents and the gate; and streams of questions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Traffic(msgspec.Struct, frozen=True):
 
 
 def read_traffic(path: Path) -> list[Traffic]:
-    """The questions of a file, every one with a text and at least one answer."""
+    """Read the questions of a file, each with a text and at least one answer."""
     found: list[Traffic] = []
     for number, row in enumerate(read_lines(path, Traffic), 1):
         text, golds = row.question or row.text, row.answers or row.golds
@@ -58,7 +58,7 @@ def read_traffic(path: Path) -> list[Traffic]:
 
 
 def held_out_questions(place: str | Path, given: Path | None) -> list[QAPair]:
-    """The questions of a file, else the eval split of the store's own world; the test splits are never touched."""
+    """Return the questions of a file, else the eval split of the store's own world, never a test split."""
     if given is not None:
         rows = read_traffic(given)
         return [QAPair(r.id or f"held-{n}", r.question, r.answers, r.unanswerable) for n, r in enumerate(rows, 1)]
@@ -77,9 +77,9 @@ def open_online(
     trusted: Collection[str] = (),
     models: Models | None = None,
 ) -> Online:
-    """A store open for questions and edits; whoever opened it closes its live store.
+    """Open a store for questions and edits; the caller closes its live store.
 
-    The settings may come out of the store's folder, so agents that are not built in play only where `trusted`.
+    The settings may come from the store's folder, so agents that are not built in play only if `trusted`.
     """
     questions, agenda = questions or QuestionLog(), AgendaFollower(agenda_for(settings, open(place).world))
     corrections = Corrections()
@@ -105,7 +105,7 @@ def open_live(
     trusted: Collection[str] = (),
     models: Models | None = None,
 ) -> LiveStore:
-    """A store open for serving, searched with the embedder its trace names unless another is given."""
+    """Open a store for serving, with the embedder its trace names unless another is given."""
     with open(place) as opened:
         settings = settings or opened.settings
         vectors = embedder_named(embedder or settings.embedder)
@@ -124,7 +124,7 @@ def open_live(
 
 
 class Learnt(msgspec.Struct, frozen=True):
-    """One question of a stream: as the online store answered it before learning from it, and as the flat one did."""
+    """One question of a stream, answered before the store learnt from it, and on the flat store."""
 
     id: str
     f1: float
@@ -134,7 +134,7 @@ class Learnt(msgspec.Struct, frozen=True):
 
 
 async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: ProgressCallback | None = None) -> list[Learnt]:
-    """Every question in order: asked, then graded, then learnt from. What an earlier call did is not done again."""
+    """Ask, grade and learn from every question in order. Questions of an earlier call are not repeated."""
     flat = flat_environment(online.live)
     settings, learnt = online.settings, []
     for number, row in enumerate(rows, 1):
@@ -156,7 +156,7 @@ async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: ProgressC
 
 
 def flat_environment(live: LiveStore) -> Environment:
-    """The store as it began, frozen, with a search of its own."""
+    """Return an environment of the frozen initial store."""
     store, engine = live.initial.copy().freeze(), live.environment.engine
     assert isinstance(engine, LiveEngine)
     flat = engine_for(store, engine.embedding.embedder, search=engine.kind, beside=engine.beside)
@@ -164,9 +164,9 @@ def flat_environment(live: LiveStore) -> Environment:
 
 
 async def curate_idle(online: Online, budget: int, tick: ProgressCallback | None = None) -> tuple[int, int]:
-    """Idle passes until the budget of actions or the agenda is spent; gives how many passes and actions that took.
+    """Curate until the budget of actions or the agenda is spent; return the passes and actions taken.
 
-    A pass that changes nothing may still have looked at a page nobody had seen; two in a row are the end.
+    A pass that changes nothing may still have read new pages; two in a row end the work.
     """
     passes = actions = barren = 0
     while budget - actions > 1 and barren < 2:

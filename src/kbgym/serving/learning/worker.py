@@ -1,7 +1,7 @@
-"""The worker that learns in the background: it outlives every failure, says what is wrong, and always ends when told.
+"""The worker that learns in the background; it survives failures, reports them and stops when told.
 
-A disk that is full or a database that is away is tried again, after a pause that grows; a lesson that fails for a
-reason of its own is set aside, with that reason, so that the next one has its turn.
+Transient failures, such as a full disk, are retried with exponential backoff. A lesson that fails for a reason of its
+own is set aside with that reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _logger = logging.getLogger("kbgym.learning")
 
 
 class WorkerState(msgspec.Struct, frozen=True):
-    """How the worker is doing: `failures` in a row, and the last one's words while it lasts."""
+    """The state of the worker: consecutive `failures` and the last error."""
 
     running: bool
     failures: int = 0
@@ -28,7 +28,7 @@ class WorkerState(msgspec.Struct, frozen=True):
 
 
 class Worker:
-    """Does one lesson after another, as long as `next_lesson` names one."""
+    """Teach one lesson after another while `next_lesson` returns one."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Worker:
                 self._failures, self._error = 0, ""
 
     async def attempt(self, lesson: str) -> None:
-        """One lesson. What is transient is raised; what is the lesson's own fault sets it aside."""
+        """Teach a lesson. Raise transient failures; set the lesson aside for any other."""
         try:
             await self._teach(lesson)
         except (Failed, OSError):
