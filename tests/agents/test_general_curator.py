@@ -71,6 +71,18 @@ def test_a_document_that_states_the_answer_by_chance_is_no_evidence() -> None:
     assert supporting("When did it begin?", ["2001"], [*seen, ("c", "Gull: It began early.")]) == ["b"]
 
 
+def test_a_word_that_begins_a_sentence_names_nothing() -> None:
+    """The answer is another page's. That page has the question's capitalised verb, but not the name it asks about."""
+    documents = [
+        ("e", "Eider: launched: 1903-05-01; refit: 1950-02-01."),
+        ("t", "Tern: launched: 1951-06-02. The owners give the date of the refit in a letter: 1960-01-02."),
+        ("g", "Gull: the harbour lists no refit."),
+    ]
+    question = "When was the refit of the Eider? Give the date."
+    assert supporting(question, ["1950-02-01"], documents) == ["e"]
+    assert supporting(question, ["1960-01-02"], documents) == []
+
+
 def test_a_list_completes_the_value_that_its_members_share() -> None:
     assert taught("Which boats are grey?", "Petrel, Gannet") == {"colour: grey. Which boats are grey?": ("b1", "b3")}
     assert taught("How many boats have the colour white?", "2") == {

@@ -29,8 +29,6 @@ class Findings:
         self.question, self.answers = question, [answer for answer in answers if answer.casefold() != "unknown"]
         self.names = [name for name in names_in(question) if content_words(name)]
         self.wanted = dict.fromkeys(content_words(question))
-        named = {word for name in self.names for word in content_words(name)}
-        self._naming = {w for w in self.wanted if w in named or is_identifier(w) or re.search(r"\d", w)}
         self.texts: dict[str, str] = {}
         self._on_page: dict[str, set[str]] = {}  # words by page
         self._holding: Counter[str] = Counter()
@@ -58,16 +56,30 @@ class Findings:
 
         If no document seen has any of its names, return those of one page that clearly speaks of the question most.
         """
-        if known := self._naming & self._holding.keys():
-            if direct := [id for id in stating if known & self._on_page[page_of(self.texts[id])]]:
+        if named := self._rarest_name():
+            if direct := [id for id in stating if named <= self._on_page[page_of(self.texts[id])]]:
                 return direct
-            naming = [id for id, text in self.texts.items() if known & look_at(text).words]
+            naming = [id for id, text in self.texts.items() if named <= look_at(text).words]
             return [id for id in stating if any(self._names_page(one, id) for one in naming)]
         worth: dict[str, float] = {}
         for id in stating:
             worth[page_of(self.texts[id])] = max(worth.get(page_of(self.texts[id]), 0.0), self.worth(id))
         best, second, *_ = *sorted(worth.values(), reverse=True), 0.0, 0.0
         return [id for id in stating if worth[page_of(self.texts[id])] == best >= _CLEARLY * second] if best else []
+
+    def _rarest_name(self) -> frozenset[str]:
+        """Return the words of the name in the question that the fewest pages hold, of those that any page holds.
+
+        A name is held by a page that writes it as the question does, so that a word that begins a sentence is none.
+        """
+        written = "\n".join(self.texts.values())
+        names = [*self.names, *(word for name in self.names for word in name.split() if word[0].isupper())]
+        names = [name for name in names if re.search(rf"(?<!\w){re.escape(name)}", written)]
+        names += [word for word in self.wanted if is_identifier(word)]
+        sought = {frozenset(content_words(name)) for name in names}
+        pages = {name: sum(name <= words for words in self._on_page.values()) for name in sought}
+        held = [name for name in pages if pages[name]]
+        return min(held, key=lambda name: (pages[name], sorted(name)), default=frozenset())
 
     def stating(self) -> list[str]:
         """Return the documents that state an expected answer."""
