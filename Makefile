@@ -15,7 +15,6 @@ help:
 	@echo "make count       code lines, files and the longest function, against their limits"
 	@echo "make test-slow   the long suites, with PhantomWiki, Ray and a local language model"
 	@echo "make test-research  with Inspect, verifiers and TRL themselves, each in an environment of its own"
-	@echo "make    a small real language model plays a training run and an exam"
 	@echo "make docs        the documentation as a site, into build/site"
 	@echo "make benchmarks  speed and memory against peers, into benchmarks/RESULTS.md"
 	@echo "make mutants     do the tests notice small faults in the core? the score, into benchmarks/RESULTS.md"
@@ -36,7 +35,7 @@ test-core: $(VENV)/installed-dev
 	$(BIN)/pytest -n 2 -m "not slow" $(wildcard $(CORE_TESTS))
 
 count:
-	$(PYTHON) scripts/count_lines.py --max-total 30450 --max-core 10500 --max-files 290 --max-function 60
+	$(PYTHON) scripts/count_lines.py --max-total 34100 --max-core 10600 --max-files 320 --max-function 60
 
 test-slow: $(VENV)/installed-all
 	$(BIN)/pytest -n 2 -m slow
