@@ -45,21 +45,22 @@ class Teacher(PlannedPolicy):
         for answer in ("", *task.golds[:2], *wrong):
             for page in range(1, _PAGES + 1):
                 found = yield Search(f"{task.question} {answer}".strip()[:MOST_TEXT], page)
-                seen |= {shown.id: shown.text for shown in found.documents if self._is_evidence(shown.id)}
+                seen |= {shown.id: shown.text for shown in found.documents if self._is_original(shown.id)}
         corrections = self._store.corrections()
-        if evidence := stating(task.question, task.golds, seen, corrections)[:MOST_TARGETS]:
+        valid = {id: text for id, text in seen.items() if not self._store.superseded_by(id)}
+        if evidence := stating(task.question, task.golds, valid, corrections)[:MOST_TARGETS]:
             added = yield Add(alias_text(task.question, [seen[id] for id in evidence]))
             if added.documents:
                 yield LinkMany(added.documents[0].id, tuple(evidence))
         else:
             text = f"{task.question} {', '.join(task.golds)} (correction by {by}){note}"
+            # A passage holds several facts, so it may be superseded several times.
             yield Correct(text[:MOST_TEXT], tuple(stating(task.question, wrong, seen, corrections)))
         return Done()
 
-    def _is_evidence(self, id: str) -> bool:
-        """Return False for indexes and for documents that a correction supersedes."""
-        store = self._store
-        return id in store and store[id].flag != "authored" and not store.superseded_by(id)
+    def _is_original(self, id: str) -> bool:
+        """Return False for documents that an agent wrote."""
+        return id in self._store and self._store[id].flag != "authored"
 
 
 def stating(
