@@ -130,7 +130,7 @@ class World(msgspec.Struct, frozen=True, dict=True):
                 raise BadInput(f"question {question.id} has no gold.")
             for support in question.support if ids else ():
                 if support not in ids:
-                    raise BadInput(f"question {question.id} is supported by {support!r}, which is no document.")
+                    raise BadInput(f"question {question.id} is supported by {support!r}, which is not a document.")
 
     def __repr__(self) -> str:
         return f"<World, {len(self.documents):,} documents, {len(self.questions):,} questions>"
@@ -194,7 +194,7 @@ class World(msgspec.Struct, frozen=True, dict=True):
 def _check_links(document: Document, ids: set[str]) -> None:
     for target in document.links:
         if target not in ids:
-            raise BadInput(f"document {document.id} links to {target!r}, which is no document.")
+            raise BadInput(f"document {document.id} links to {target!r}, which is not a document.")
     if document.id in document.links or len(set(document.links)) < len(document.links):
         raise BadInput(f"document {document.id} links to itself, or to another document twice.")
 
@@ -203,7 +203,7 @@ def _unique(what: str, ids: Iterable[str]) -> set[str]:
     seen: set[str] = set()
     for id in ids:
         if id in seen:
-            raise BadInput(f"{what} id {id!r} stands twice.")
+            raise BadInput(f"{what} id {id!r} occurs twice.")
         seen.add(id)
     return seen
 
