@@ -145,7 +145,7 @@ def _written(
             (scratch / KEYS).write_bytes(b"".join(rows))
         graph.view(str(folder / GRAPH))
     except (OSError, RuntimeError, KbgymError) as error:
-        warnings.warn(f"vectors cannot be kept in {place} ({error}); going on in memory.", stacklevel=4)
+        warnings.warn(f"vectors cannot be kept in {place} ({error}); continuing in memory.", stacklevel=4)
         return Files(None, graph, rows)
     return Files(folder, graph, rows)
 
