@@ -245,6 +245,6 @@ def atomic_dir(out: Path) -> Iterator[Path]:
 
 
 def _contents(folder: Path) -> dict[str, str]:
-    """Relative path to hash, for every file below a folder."""
+    """Return the hash of every file below a folder by relative path."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path.relative_to(folder)): digest(path.read_bytes()) for path in files}

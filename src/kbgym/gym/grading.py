@@ -159,7 +159,7 @@ def grade_any_form(answer: str, golds: Sequence[str]) -> Grade:
 
 
 def grade_members(answer: str, members: Sequence[str]) -> Grade:
-    """Grade a list, whatever its order and separators.
+    """Grade a list regardless of its order and separators.
 
     Members are searched in the answer, the longest first. Each remaining element between separators or members is one
     wrong member.

@@ -101,7 +101,7 @@ class RankedSearch:
         return self._in_order[query]
 
     def nearest(self, text: str, limit: int, exclude: Collection[str] = ()) -> list[Hit]:
-        """Return the nearest texts by cosine, whatever the kind of search, without the excluded ids."""
+        """Return the nearest texts by cosine for any kind of search, without the excluded ids."""
         left_out, end = set(exclude), limit + len(exclude)
         hits = self._near(text, 0, end)
         if self.trained is not None:

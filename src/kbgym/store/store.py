@@ -277,7 +277,7 @@ class Store:
         self._set_links(id, tuple(other for other in record.links if other != target))
 
     def merge(self, survivor: str, other: str) -> None:
-        """Fold one document into another, which keeps its text.
+        """Merge one document into another, which keeps its text.
 
         The survivor absorbs the other's origins and outgoing links. Documents that linked to the other link to the
         survivor instead, at the same position, without duplicates or self-links.

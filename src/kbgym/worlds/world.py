@@ -137,7 +137,7 @@ class World(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def places(self) -> Places:
-        """The places of all documents in their sources."""
+        """Return the places of all documents in their sources."""
         return Places(self.documents)
 
     def place_of(self, id: str) -> Place | None:

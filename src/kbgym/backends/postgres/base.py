@@ -56,7 +56,7 @@ class DatabaseBase:
         weakref.finalize(self, self._pool.close)
 
     def __reduce__(self) -> tuple[Callable[..., DatabaseBase], tuple[DatabaseAddress, Meta]]:
-        """Connect anew in another process."""
+        """Support pickling by reconnecting in another process."""
         return base_at, (self.address, self.meta)
 
     def replace_pool(self) -> None:
