@@ -232,7 +232,7 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
 
 def read_plan(folder: Path) -> Plan:
     if not (folder / FILE).exists():
-        raise BadInput(f"{folder} is no experiment: it has no {FILE}.")
+        raise BadInput(f"{folder} is not an experiment: it has no {FILE}.")
     plan = read_value(folder / FILE, Plan)
     if not plan.trainings or not plan.seeds:
         raise Damaged(f"{folder / FILE}: it has no training, or no seed.")

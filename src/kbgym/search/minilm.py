@@ -48,7 +48,7 @@ def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
                 tensors[name] = flat.reshape(entry["shape"])
         return tensors
     except (ValueError, KeyError, TypeError, struct.error) as error:
-        raise errors.Damaged(f"{path} is no safetensors file: {error}.") from error
+        raise errors.Damaged(f"{path} is not a safetensors file: {error}.") from error
 
 
 class MiniLM:

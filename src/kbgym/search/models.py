@@ -120,7 +120,7 @@ def find(model: Model, cache: Path) -> Path:
     """Return the folder of a model's files: $KBGYM_MODEL, the cache folder, the registry package, a model hub."""
     if model is MINILM and (given := os.environ.get("KBGYM_MODEL")):
         if not _complete(model, Path(given)):
-            raise errors.BadInput(f"KBGYM_MODEL={given} is no folder with {' and '.join(model.hashes)}.")
+            raise errors.BadInput(f"KBGYM_MODEL={given} is not a folder with {' and '.join(model.hashes)}.")
         return Path(given)
     models = cache / "models"
     for folder in (models / model.name, models / model.package / model.inside, _package(model)):

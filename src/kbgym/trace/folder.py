@@ -175,7 +175,7 @@ def initial_file(folder: Path) -> Path:
     """Return the file of the initial documents: records, or a world's sentences."""
     found = folder / RECORDS if (folder / RECORDS).is_file() else world_documents(folder)
     if found is None:
-        raise BadInput(f"{folder} is no store: it has no records.jsonl, documents.jsonl or world/documents.jsonl.")
+        raise BadInput(f"{folder} is not a store: it has no records.jsonl, documents.jsonl or world/documents.jsonl.")
     return found
 
 

@@ -55,7 +55,7 @@ def read_head(trace: Path) -> CommitMarker | None:
     try:
         return decode(data, CommitMarker)
     except msgspec.DecodeError:
-        raise Damaged(f"{file} is no trace's head; {_advice(trace)}.") from None
+        raise Damaged(f"{file} is not the head of a trace; {_advice(trace)}.") from None
 
 
 def check_head(trace: Path, head: CommitMarker | None, data: bytes, iteration: int, length: int) -> None:

@@ -77,7 +77,7 @@ class Run:
         self.folder = folder
         file = folder / "run.json"
         if not file.exists():
-            raise BadInput(f"{folder} is no run: it has no run.json.")
+            raise BadInput(f"{folder} is not a run: it has no run.json.")
         header = read_value(file, _Header)
         check_name(file, header.settings.strategy)  # part of the file names of tables and figures
         self.settings, self.world_hash = header.settings, header.world

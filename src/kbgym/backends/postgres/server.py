@@ -107,7 +107,7 @@ class Server:
         try:
             made: Connection = psycopg.connect(self.address.server, **self.options)
         except psycopg.ProgrammingError as error:
-            raise BadInput(f"{self.address.shown} is no PostgreSQL URL: {self._reason(error)}.") from None
+            raise BadInput(f"{self.address.shown} is not a PostgreSQL URL: {self._reason(error)}.") from None
         except psycopg.Error as error:
             reason = self._reason(error)
             kind = BadInput if "authentication" in reason or "does not exist" in reason else Failed

@@ -59,9 +59,9 @@ def parse(url: str) -> DatabaseAddress:
         raise BadInput(_UNREADABLE)
     number = number_in(at)
     if at and number is None:
-        raise BadInput(f"{at[:40]!r} is no iteration; a store's URL ends in a number such as #57.")
+        raise BadInput(f"{at[:40]!r} is not an iteration; a store's URL ends in a number such as #57.")
     if store and not _NAME.fullmatch(store):
-        raise BadInput(f"{store!r} is no name for a store; use a letter, then small letters, digits and _.")
+        raise BadInput(f"{store!r} is not a valid store name; use a letter, then lower-case letters, digits and _.")
     documents = query.get("documents", "")
     if documents not in _HELD:
         raise BadInput(f"documents={documents[:40]} in a store's URL is not known; use held or read.")

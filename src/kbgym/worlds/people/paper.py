@@ -92,7 +92,7 @@ def convert(universe: Universe) -> World:
 
 def _sentence(node: PaperNode) -> Sentence:
     if (said := parse(node.text)) is None:
-        raise BadInput(f"node {node.id} is no sentence of the universe: {node.text!r}.")
+        raise BadInput(f"node {node.id} is not a sentence of the universe: {node.text!r}.")
     return said
 
 

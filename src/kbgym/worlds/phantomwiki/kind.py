@@ -39,7 +39,7 @@ class WikiTruth(PersonTruth):
             self._people = {person["id"]: person for person in world.facts["people"]}
             name_of = {id: str(person["name"]) for id, person in self._people.items()}
         except (KeyError, TypeError) as error:
-            raise Damaged(f"the facts of this world are no PhantomWiki's: {error!r}.") from error
+            raise Damaged(f"the facts of this world are not those of a PhantomWiki: {error!r}.") from error
         self._told = {(document.about[0], document.kind): document.id for document in world.documents if document.about}
         self._held: dict[Key, list[str]] = {}
         for id, person in self._people.items():
