@@ -126,7 +126,7 @@ class ExactIndex:
         cut = np.partition(rough, count - end)[count - end] - np.float32(rounding(query, self._longest))
         places = np.flatnonzero(rough >= cut)
         # Products of float32 numbers are exact in float64 and every row is summed alone in the same order, so a score
-        # depends on nothing but its two vectors.
+        # depends only on its two vectors.
         exact = (self._matrix[places] * query.astype(np.float64)).sum(axis=1)
         ranked = sorted(zip((-exact).tolist(), map(self._ids.__getitem__, places.tolist()), strict=True))
         return [(id, -score) for score, id in ranked[offset:end]]

@@ -15,7 +15,7 @@ Flag = Literal["untouched", "edited", "authored", "correction"]
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # holds only text
-    """One document.
+    """A document of a store.
 
     Agents see `text` and `links`. Provenance is visible to the environment only: `origin` names the original fact that
     the document represents (None if an agent wrote it), `flag` says whether it was edited, `absorbed` lists the origins

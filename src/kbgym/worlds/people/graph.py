@@ -118,7 +118,7 @@ def count_friends(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
 
 
 def no_sibling(gender: str) -> Solve:
-    """Answer "unknown" if no sibling of P is known to be of this gender."""
+    """Return a solver that answers "unknown" if no sibling of P is known to be of this gender."""
 
     def solve(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
         siblings = graph.siblings(graph.person[slots[0]])
