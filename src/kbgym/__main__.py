@@ -1,4 +1,4 @@
-"""`python -m kbgym` is the command `kbgym`."""
+"""Entry point of `python -m kbgym`, equivalent to the command `kbgym`."""
 
 from kbgym.cli.main import run
 

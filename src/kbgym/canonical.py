@@ -1,7 +1,7 @@
-"""The one place that turns values into bytes and bytes into hashes.
+"""Canonical JSON, hashes, and atomic and durable file writes.
 
-Keys are sorted, text is UTF-8, there is no white space: the same value is the same bytes on every platform and Python
-version. It knows nothing of what the values mean.
+Keys are sorted, text is UTF-8, and there is no white space, so equal values have equal bytes on every platform and
+Python version. The module is independent of the meaning of the values.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def encode(value: Any) -> bytes:
-    """Canonical JSON of a value."""
+    """Return a value as canonical JSON."""
     return _encoder.encode(value)
 
 
 class Decoder(Generic[T]):
-    """JSON into values of one type. Whatever is wrong with it is a `msgspec.DecodeError`, too deep a nesting too."""
+    """A decoder of JSON into values of one type. Any defect, including deep nesting, raises `msgspec.DecodeError`."""
 
     def __init__(self, type: Any) -> None:
         self._decode: Callable[[bytes | str], T] = msgspec.json.Decoder(type).decode
@@ -58,13 +58,13 @@ def decode(data: bytes | str, type: type[T]) -> T: ...
 
 
 def decode(data: bytes | str, type: Any = Any) -> Any:
-    """One JSON value; the same errors."""
+    """Decode one JSON value; errors are those of `Decoder`."""
     return _decoder_of(type).decode(data)
 
 
 @lru_cache(maxsize=256)
 def _decoder_of(type: Any) -> Decoder[Any]:
-    """Making one takes longer than most of what it decodes."""
+    """Return the cached decoder of a type, since creating one takes longer than most decoding."""
     return Decoder(type)
 
 
@@ -77,7 +77,7 @@ def digest_of(value: Any) -> str:
 
 
 def is_text(value: str) -> bool:
-    """Whether a string can be written as UTF-8 at all (an unpaired surrogate cannot)."""
+    """Return True if a string can be encoded as UTF-8; an unpaired surrogate cannot."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -86,7 +86,7 @@ def is_text(value: str) -> bool:
 
 
 def pretty(value: Any) -> str:
-    """Sorted, indented JSON for files people open."""
+    """Return a value as sorted, indented JSON, for files that people read."""
     return json.dumps(msgspec.to_builtins(value), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
@@ -98,7 +98,7 @@ def write_lines(path: Path, values: Iterable[Any]) -> None:
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """A file to read. What is no regular file is an OSError: a pipe or a device may never end."""
+    """Open a file for reading. Raise OSError if it is not a regular file: a pipe or a device may never end."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -107,7 +107,7 @@ def open_file(path: Path) -> IO[bytes]:
 
 
 def read_file(path: Path) -> bytes:
-    """The whole of a file."""
+    """Return the content of a file."""
     try:
         with open_file(path) as file:
             return file.read()
@@ -116,7 +116,7 @@ def read_file(path: Path) -> bytes:
 
 
 def read_value(path: Path, type: type[T]) -> T:
-    """The value of a JSON file."""
+    """Return the value in a JSON file."""
     try:
         return decode(read_file(path), type)
     except msgspec.DecodeError as error:
@@ -124,7 +124,7 @@ def read_value(path: Path, type: type[T]) -> T:
 
 
 def fitting(path: Path, found: Any, type: type[T]) -> T:
-    """What was read of a JSON file, as a value of this type."""
+    """Convert the content of a JSON file to a value of this type. Raise `Damaged` if it does not fit."""
     try:
         return msgspec.convert(found, type)
     except msgspec.ValidationError as error:
@@ -132,7 +132,7 @@ def fitting(path: Path, found: Any, type: type[T]) -> T:
 
 
 def read_lines(path: Path, type: type[T]) -> Iterator[T]:
-    """The values of a JSONL file; a line that does not fit is named by its number."""
+    """Yield the values of a JSONL file. Raise `Damaged` with the line number if a line does not fit."""
     decoder = Decoder[T](type)
     try:
         with open_file(path) as lines:
@@ -145,7 +145,7 @@ def read_lines(path: Path, type: type[T]) -> Iterator[T]:
         raise BadInput(f"cannot read {path}: {error.strerror}.") from error
 
 
-# What is written in a folder of a store, a run or an experiment.
+# Files written to the folder of a store, a run or an experiment.
 _WRITTEN = (
     "trace.jsonl trace.head prequential.jsonl timing.jsonl cassette.jsonl run.json experiment.json "
     "tokens.jsonl verdict.json exams snapshots probe report arms"
@@ -153,18 +153,18 @@ _WRITTEN = (
 
 
 def refuse_links(folder: Path) -> None:
-    """Nothing is written through a symbolic link: a folder from elsewhere could have it land anywhere."""
+    """Raise `BadInput` if a folder holds symbolic links, through which a write could land anywhere."""
     for name in _WRITTEN:
         path = folder / name
         for one in (path, *(path.glob("*") if path.is_dir() else ())):
             if one.is_symlink():
-                raise BadInput(f"{one} is a symbolic link; nothing is written through one, put the file itself there.")
+                raise BadInput(f"{one} is a symbolic link, which is never written through; replace it with the file.")
 
 
 def check_name(where: Path, name: str) -> None:
-    """A name out of a file that becomes part of a file's name: none may lead elsewhere."""
+    """Raise `Damaged` if a name that becomes part of a path could lead outside its folder."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,199}", name):
-        raise Damaged(f"{where}: {name[:60]!r} is no name; letters, digits and -_.@ make one.")
+        raise Damaged(f"{where}: {name[:60]!r} is not a valid name; use letters, digits and -_.@ only.")
 
 
 def sync(path: Path) -> None:
@@ -188,7 +188,7 @@ def make_folder(folder: Path) -> None:
 def write_whole(path: Path) -> Iterator[Path]:
     """Yield a scratch file that atomically and durably replaces `path` if the block succeeds."""
     make_folder(path.parent)
-    scratch = path.with_name(f".{os.getpid()}-{path.name}")  # two processes may write the same file at once
+    scratch = path.with_name(f".{os.getpid()}-{path.name}")  # two processes may write the same file concurrently
     try:
         yield scratch
         sync(scratch)
@@ -245,6 +245,6 @@ def atomic_dir(out: Path) -> Iterator[Path]:
 
 
 def _contents(folder: Path) -> dict[str, str]:
-    """Relative path to hash, for every file below a folder."""
+    """Return the hash of every file below a folder by relative path."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path.relative_to(folder)): digest(path.read_bytes()) for path in files}

@@ -1,8 +1,8 @@
-"""Ids that tell nothing: numbers as codes of seven signs, one to one, in no order anybody could see.
+"""Opaque ids: a bijection from numbers to codes of seven characters in no apparent order.
 
-A generated world numbers its shuffled documents so, and the store goes on counting for what agents write: an id says
-neither where a document stands, nor what it is next to, nor who wrote it. The last sign checks the others, so that an
-id of another kind is hardly ever taken for a code.
+A generated world numbers its shuffled documents this way, and the store continues the count for documents that agents
+write. An id reveals neither the position of a document, nor its neighbours, nor its author. The last character is a
+check character, so that an id of another kind is rarely taken for a code.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-"""Every error kbgym raises on purpose, and what each one means to the person who sees it.
+"""The exception hierarchy of kbgym, with the exit status of each class.
 
     KbgymError
-    ├── BadInput        what was asked cannot be done as asked: a flag, a file, a folder.    exit 2
-    │   ├── InUse       another process writes the store.                                    exit 2
-    │   └── Damaged     a stored file is not what was written: torn, edited, out of order.   exit 2
-    │       └── Incomplete   a stored file lacks what was once committed to it.              exit 1
-    ├── Missing         an optional part is not installed; the message says what to run.     exit 2
-    └── Failed          the request was fine, the work could not be finished.                exit 1
+    ├── BadInput        invalid request: a flag, a file or a folder.                         exit 2
+    │   ├── InUse       another process is writing to the store.                             exit 2
+    │   └── Damaged     a stored file was changed: torn, edited or out of order.             exit 2
+    │       └── Incomplete   a stored file lacks committed data.                             exit 1
+    ├── Missing         an optional dependency is missing; the message names the command.    exit 2
+    └── Failed          the request was valid, but the work could not be finished.           exit 1
 
-An agent's mistake (an unknown id, an empty text) is none of these: it is an observation the agent reads, see
-`tools.py`. Messages are one sentence, name the thing that is wrong, and say what to do where that is known.
+An agent's mistake (an unknown id, an empty text) raises none of these: it becomes an observation, see
+`tools.py`. A message is one sentence that names the problem and, where known, the remedy.
 """
 
 from __future__ import annotations
 
 
 class KbgymError(Exception):
-    """The root: catching it catches everything kbgym means to tell a user, and nothing else."""
+    """Base class of all errors that kbgym reports to the user."""
 
     exit_code = 1
 

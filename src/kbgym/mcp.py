@@ -1,7 +1,7 @@
-"""The Model Context Protocol as a server of tools speaks it: one JSON message in, at most one out.
+"""The server side of the Model Context Protocol for tools: one JSON message in, at most one out.
 
 Any transport carries the messages; the tools come from a `Toolbox`. Written by hand because the official
-package takes a second to load, and agents begin their first turn without the tools of a slower server.
+package takes a second to import, and agents start their first turn without the tools of a slow server.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from kbgym.canonical import decode
 from kbgym.gym.tools import Tool
 
-# Newest first. A client that asks for another version is offered the newest, and decides.
+# Newest first. A client that requests another version is offered the newest and may decline.
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MOST_MESSAGE = 1 << 20  # bytes; the longest text a tool takes is far shorter
 _INVALID_REQUEST = -32600
@@ -22,7 +22,7 @@ _READ_ONLY, _DESTRUCTIVE = ("search", "read", "answer", "how_sure"), ("edit", "d
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """The result of a tool call: a text for the model, whether it is an error, and the same as values."""
+    """The result of a tool call: a text for the model, an error flag, and the same result as structured values."""
 
     text: str
     wrong: bool = False

@@ -1,11 +1,11 @@
-"""Find plugins: backends, engines, agents, worlds and commands, our own and those of other packages.
+"""Plugin discovery: backends, engines, agents, worlds and commands, built in or from other packages.
 
-Our own are listed in a table. Another package adds one by an entry point in a group of the same name:
+Built-in plugins are listed in a table. Another package adds one by an entry point in a group of the same name:
 
     [project.entry-points."kbgym.agents"]
     echo = "my_package:echo"
 
-Nothing is imported before it is asked for by name.
+A plugin is imported only when it is loaded by name.
 
 | group | an entry is |
 | --- | --- |
@@ -43,7 +43,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
 
 @cache
 def _table(group: Group) -> dict[str, EntryPoint]:
-    """Return the plugins of a group by name; ours win over others of the same name."""
+    """Return the plugins of a group by name; a built-in plugin takes precedence over another of the same name."""
     ours = {name: EntryPoint(name, value, group) for name, value in BUILT_IN.get(group, {}).items()}
     return {**{found.name: found for found in entry_points(group=group)}, **ours}
 
@@ -54,12 +54,12 @@ def names(group: Group) -> list[str]:
 
 
 def has(group: Group, name: str) -> bool:
-    """Return True if a group has a plugin of this name; installed packages are searched only if it is not ours."""
+    """Return True if a group has a plugin of this name; installed packages are searched only if none is built in."""
     return name in BUILT_IN.get(group, ()) or name in _table(group)
 
 
 def load(group: Group, name: str) -> Any:
-    """Import a plugin. Raise an error of one sentence if there is none or it cannot be imported."""
+    """Import a plugin. Raise `BadInput` if there is none and `Failed` if it cannot be imported."""
     ours = BUILT_IN.get(group, {}).get(name)
     found = EntryPoint(name, ours, group) if ours else _table(group).get(name)
     kind = group.removeprefix("kbgym.")
@@ -69,6 +69,6 @@ def load(group: Group, name: str) -> Any:
         return found.load()
     except KbgymError:
         raise
-    except Exception as error:  # anything a stranger's module may raise on import
+    except Exception as error:  # a third-party module may raise anything on import
         said = f"{type(error).__name__}: {error}"
         raise Failed(f"the plugin {name!r} ({found.value}, {kind}) cannot be loaded: {said}") from error

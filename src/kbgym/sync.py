@@ -1,7 +1,4 @@
-"""Asynchronous work called from ordinary code, also where a loop is running already, as in a notebook.
-
-It knows nothing of what the work is.
-"""
+"""Run coroutines from synchronous code, even inside a running event loop such as a notebook's."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         try:
             return done.result()
         except BaseException:
-            # Interrupted while waiting: the work is told to stop, and leaving the block waits until it has.
+            # Interrupted while waiting: cancel the work; leaving the block waits until it has stopped.
             for loop, task in under_way:
                 if task is not None and not done.done():
                     loop.call_soon_threadsafe(task.cancel)

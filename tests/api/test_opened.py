@@ -48,7 +48,7 @@ def test_a_run_at_an_iteration_and_a_world_and_a_store(trained, small_world, tmp
 
 
 @pytest.mark.parametrize(
-    ("place", "said"), [("nowhere", "is no store"), ("{run}@99", "there is no iteration 99"), ("", "is no store")]
+    ("place", "said"), [("nowhere", "is not a store"), ("{run}@99", "there is no iteration 99"), ("", "is not a store")]
 )
 def test_what_cannot_be_opened_is_one_sentence(trained, place, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

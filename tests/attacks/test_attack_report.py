@@ -75,6 +75,6 @@ def test_a_run_whose_names_are_paths(tmp_path: Path) -> None:
     for strategy in ("../../../out", "a/b", "x\x00", "", ".."):
         header = {"settings": {"strategy": strategy}, "world": "", "kbgym": 1}
         (place / "run.json").write_text(json.dumps(header), encoding="utf-8")
-        with pytest.raises(Damaged, match="is no name"):
+        with pytest.raises(Damaged, match="is not a valid name"):
             write_report(place)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

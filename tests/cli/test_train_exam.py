@@ -95,9 +95,9 @@ def test_probe_then_exam_of_a_group_flat_and_trained(trained, tmp_path):
     [
         (["exam", "{run}", "--set", "nonsense"], "no question set 'nonsense'"),
         (["exam", "{run}@999"], "there is no iteration 999"),
-        (["exam", "/no/such/store"], "is no store"),
+        (["exam", "/no/such/store"], "is not a store"),
         (["exam", "{run}", "--agent", "reader"], "there is no agent 'reader'"),
-        (["probe", "/no/such/run"], "is no run"),
+        (["probe", "/no/such/run"], "is not a run"),
         (["probe", "{run}", "--n", "few"], "takes a number or `all`"),
         (["probe", "{run}", "--n", "500"], "too many"),
     ],

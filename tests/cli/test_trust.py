@@ -119,7 +119,7 @@ def test_an_experiment_from_elsewhere(kbgym: Kbgym, tmp_path: Path, evil: Path) 
         plan["trainings"] = [{**training, "name": name, "settings": {}}]
         (place / "experiment.json").write_text(json.dumps(plan), encoding="utf-8")
         code, _, err = kbgym("experiment", "run", "paper", "--out", place)
-        assert code == 2 and "is no name" in err
+        assert code == 2 and "is not a valid name" in err
 
 
 def test_the_library_trusts_nobody_by_default(tmp_path: Path, evil: Path) -> None:

@@ -299,7 +299,7 @@ def test_a_crash_while_writing_leaves_nothing_that_counts(tmp_path: Path, monkey
 
 def test_a_disk_that_takes_nothing_costs_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.warns(UserWarning, match="going on in memory"):
+    with pytest.warns(UserWarning, match="continuing in memory"):
         index, _ = opened(tmp_path / "file")
     same(index, exact(IDS, TEXTS))
 

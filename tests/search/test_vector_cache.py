@@ -68,7 +68,7 @@ def test_a_missing_file_is_made_with_its_folders(tmp_path: Path) -> None:
 
 
 def works_in_memory(cache: VectorCache) -> None:
-    with pytest.warns(UserWarning, match="going on in memory") as caught:
+    with pytest.warns(UserWarning, match="continuing in memory") as caught:
         assert read(cache, named(2))[1] == [0, 1]
     assert len(caught) == 1
     with warnings.catch_warnings():
@@ -104,7 +104,7 @@ def test_a_file_damaged_while_open_costs_one_warning(tmp_path: Path) -> None:
     with (tmp_path / FILE).open("r+b") as file:
         file.seek(8192)
         file.write(b"\xff" * (size - 8192))
-    with pytest.warns(UserWarning, match="going on in memory"):
+    with pytest.warns(UserWarning, match="continuing in memory"):
         out, missed = read(cache, named(2000))
     # Rows read before the damage was met are kept; they are not wrong, and none is invented.
     for place in set(range(2000)) - set(missed):

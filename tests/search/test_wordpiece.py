@@ -95,7 +95,7 @@ def test_an_unpaired_surrogate_is_dropped(ours: WordPiece) -> None:
 
 def test_a_file_that_is_no_vocabulary_is_refused(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("one\ntwo\n")
-    with pytest.raises(BadInput, match=r"no BERT vocabulary.*\[PAD\]"):
+    with pytest.raises(BadInput, match=r"not a BERT vocabulary.*\[PAD\]"):
         WordPiece(tmp_path / "vocab.txt")
     with pytest.raises(BadInput, match="cannot read"):
         WordPiece(tmp_path / "absent.txt")

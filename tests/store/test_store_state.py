@@ -169,7 +169,7 @@ def test_a_document_that_comes_back_after_a_copy_can_be_linked_to_again() -> Non
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([source("a", "A."), source("a", "B.")], "'a' stands twice"),
+        ([source("a", "A."), source("a", "B.")], "'a' occurs twice"),
         ([Record("a", "A.", ("b",))], "points to 'b'"),
         ([Record("a", "A.", ("a",))], "'a' links to itself"),
         ([Record("a", "A.", ("b", "b")), source("b", "B.")], "twice"),

@@ -121,7 +121,7 @@ def test_a_head_that_never_reached_the_disk_is_none(place: Path, left: bytes) ->
 @pytest.mark.parametrize("left", [b"hello", b"{}", b'{"iteration":-1', b"[" * 100_000])
 def test_a_head_that_is_none_is_said(place: Path, left: bytes) -> None:
     (place / "trace.head").write_bytes(left)
-    with pytest.raises(Damaged, match=r"trace.head is no trace's head; .* --recover"):
+    with pytest.raises(Damaged, match=r"trace.head is not the head of a trace; .* --recover"):
         StoreFolder(place)
 
 

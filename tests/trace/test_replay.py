@@ -257,7 +257,7 @@ class TestFolders:
 
     def test_what_is_no_store_is_said(self, tmp_path: Path) -> None:
         for place in (tmp_path, tmp_path / "nowhere"):
-            with pytest.raises(BadInput, match="is no store"):
+            with pytest.raises(BadInput, match="is not a store"):
                 open_folder(place)
 
     def test_a_store_handed_out_is_not_the_folders_own(self, live: Live) -> None:

@@ -295,7 +295,7 @@ def test_broken_rows_are_named_and_what_cannot_be_read_is_said(tmp_path):
     with pytest.raises(BadInput, match="cannot read"):
         read_rows(tmp_path)
     (tmp_path / "rows").write_bytes(b"my notes")
-    with pytest.raises(Damaged, match="is no exam's file"):
+    with pytest.raises(Damaged, match="is not an exam file"):
         read_rows(tmp_path / "rows")
     (tmp_path / "rows").write_bytes(encode(row)[:20])
     assert read_rows(tmp_path / "rows") == [], "its first row was torn"

@@ -43,7 +43,7 @@ def test_other_settings_or_another_world_are_refused(run: Run) -> None:
 
 
 def test_what_is_no_run_or_a_damaged_one_is_said(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"is no run: it has no run\.json"):
+    with pytest.raises(BadInput, match=r"is not a run: it has no run\.json"):
         Run(tmp_path)
     for broken in (b"{", b"\xff", b"{}", b'{"settings": {}}', b'{"settings": {"colour": 1}, "world": "x"}'):
         (tmp_path / "run.json").write_bytes(broken)

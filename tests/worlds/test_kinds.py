@@ -105,7 +105,7 @@ def test_a_world_whose_documents_are_elsewhere(tmp_path):
     assert description_for_prompt(world) == "", "nothing is made up of documents that were not looked at"
     told = World((), (asked,), {"description": "Of water."})
     assert description_for_prompt(told) == "Of water."
-    with pytest.raises(BadInput, match="which is no document"):
+    with pytest.raises(BadInput, match="which is not a document"):
         World((Document("d2", "Ice is cold."),), (asked,))
     (tmp_path / "world" / "questions.jsonl").unlink()
     with pytest.raises(BadInput, match="not a world"):

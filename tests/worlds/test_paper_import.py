@@ -55,10 +55,10 @@ def _question(number, **changes):
 
 
 BROKEN = {
-    "a node id twice": (lambda s: s["nodes"][3].update(id="s01"), "'s01' stands twice"),
-    "a question id twice": (_question(2, qid="q1"), "'q1' stands twice"),
-    "a support of nothing": (_question(1, support=["s99"]), "q1 is supported by 's99', which is no document"),
-    "a strange sentence": (_text("Ada Moss's job is tuner.", "Ada Moss tunes."), "s01 is no sentence"),
+    "a node id twice": (lambda s: s["nodes"][3].update(id="s01"), "'s01' occurs twice"),
+    "a question id twice": (_question(2, qid="q1"), "'q1' occurs twice"),
+    "a support of nothing": (_question(1, support=["s99"]), "q1 is supported by 's99', which is not a document"),
+    "a strange sentence": (_text("Ada Moss's job is tuner.", "Ada Moss tunes."), "s01 is not a sentence"),
     "no job": (_drop("Dirk Lund's job is miner."), "Dirk Lund has 0 job sentences"),
     "a negative count": (lambda s: s["meta"].update(n_distractors=-1), "is not a whole universe file"),
     "a stranger": (

@@ -1,4 +1,4 @@
-"""Input and output types of an arm, and the two functions that build its store.
+"""Input and output types of arms, and two functions for building stores.
 
 An arm is built from documents, never from questions or golds. It adds authored documents and links; source documents
 keep their text and provenance.
@@ -42,7 +42,7 @@ class Given(msgspec.Struct, frozen=True):
 class Arm(msgspec.Struct, frozen=True):
     """A way to build a store. `label` is its name in tables; `engine` its search kind, if fixed.
 
-    `observations` is the default rendering: `rich` where a reader must see which documents have links.
+    `observations` is the default rendering: `rich` if a reader must see which documents have links.
     """
 
     name: str

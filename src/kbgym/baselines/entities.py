@@ -1,8 +1,8 @@
 """Rule-based extraction of entities and triples, and summaries made from them.
 
-Names are runs of capitalised words, dates are dates, and what stands behind "'s job is", "The occupation of ... is" or
-"lives in the city of" is a value of that relation. Whatever the corpus, capitalised runs are entities; the few sentence
-shapes below only add kinds and relations. It knows no world and no question.
+Names are runs of capitalised words, dates are dates, and the text after "'s job is", "The occupation of ... is" or
+"lives in the city of" is a value of that relation. Capitalised runs are entities in any corpus; the sentence patterns
+below only add kinds and relations. The module is independent of worlds and questions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Entity(msgspec.Struct, frozen=True, order=True):
 class Triple(msgspec.Struct, frozen=True):
     """`relation` of `subject` is `object`: "Ann is a friend of Bo" is friend(Bo) = Ann.
 
-    A relation that is a verb stands between them: "Ann married Bo".
+    A relation that is a verb is written between them: "Ann married Bo".
     """
 
     subject: Entity
@@ -44,7 +44,7 @@ class Mention(msgspec.Struct, frozen=True):
 
 
 def mentions(texts: Sequence[str]) -> list[Mention]:
-    """Extract from a whole corpus; spelling elsewhere decides if a capitalised first word is a name."""
+    """Extract mentions from a corpus; other spellings decide if a capitalised first word is a name."""
     spelling = _Spelling(texts)
     read = [_read(text, spelling) for text in texts]
     places = {entity.name for mention in read for entity in mention.entities if entity.kind in _PLACES}
@@ -63,7 +63,9 @@ def by_entity(read: Iterable[Mention]) -> dict[Entity, list[int]]:
 # -- names ------------------------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[^\W_]+(?:['’](?!s\b)[^\W_]+|-[^\W_]+)*")
-_SENTENCE = re.compile(r"(?<=[.!?])(?<!\b\w\.)\s+(?=[^\W\d_a-z])")  # an initial's full stop ends no sentence
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\b\w\.)\s+(?=[^\W\d_a-z])"
+)  # the full stop of an initial does not end a sentence
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _DATE = re.compile(rf"\b(?:{_MONTH} \d{{1,2}}, \d{{4}}|\d{{1,2}} {_MONTH} \d{{4}}|\d{{4}}-\d{{2}}-\d{{2}})\b")
 _PARTICLES = frozenset("of de da di du del der den la le van von al bin ibn y".split())
@@ -125,7 +127,7 @@ def _span(sentence: str, run: list[re.Match[str]]) -> tuple[int, int, str]:
 
 # -- sentence shapes --------------------------------------------------------------------------------------------------
 
-# Names and dates are replaced by marks before a sentence is compared with these shapes.
+# Names and dates are replaced by marks before a sentence is matched with these patterns.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _MARK = f"{_OPEN}\\d+{_CLOSE}"
 _MARKS = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
@@ -157,7 +159,7 @@ def _read(text: str, spelling: _Spelling) -> Mention:
     for sentence in _SENTENCE.split(text.strip()):
         named, marked = _marked(sentence, spelling)
         stated = list(_stated(marked.strip().rstrip(".!?"), named))
-        # A value that looks like a name ("Ambleford", "Tai chi") is the value, not a name as well.
+        # A value that looks like a name ("Ambleford", "Tai chi") is only a value.
         values = {t.object.name: t.object for t in stated if t.object.kind not in (NAME, DATE)}
         found = {entity.name: entity for entity in named if not any(entity.name in value for value in values)} | values
         for name in sorted(found, key=sentence.find):
@@ -233,7 +235,7 @@ def central(mentioned: Iterable[Sequence[Entity]]) -> list[Entity]:
 
 
 def summary(entities: Sequence[Entity], documents: int) -> str:
-    """Return e.g. "Summary of 12 documents about tailor (job), Ann Bly, Bo Cade and 3 more"."""
+    """Return a summary such as "Summary of 12 documents about tailor (job), Ann Bly, Bo Cade and 3 more"."""
     about = ", ".join(_phrase(entity) for entity in entities[:MOST_NAMES])
     left = len(entities) - MOST_NAMES
     more = f" and {left} more" if left > 0 else ""

@@ -1,18 +1,18 @@
 """Baselines that link documents by the entities and relations in their words: GraphRAG, HippoRAG and LightRAG style.
 
-GraphRAG style (B2): entities are joined as often as a document names both, Leiden finds the communities, and one of
-more than `size` entities is split again. A community's summary links to every document that names one of its entities.
+GraphRAG style (B2): edges between entities are weighted by shared documents, Leiden finds communities, and those of
+more than `size` entities are split again. A community's summary links to every document that names one of its entities.
 The paper's authors joined people by union-find until a set had ten members, which depends on the order of the
-documents; Leiden maximises modularity, so dense circles stay together, and jobs, hobbies and cities are entities too.
+documents. Leiden maximises modularity, so dense groups stay together, and jobs, hobbies and cities are entities too.
 Only the smallest communities become documents: there is no hierarchy of reports.
 
-HippoRAG style (B3): a link runs both ways between every two documents that name the same person, unless more than
-`crowd` documents name them; every name, job, city or other value in at least two documents has a hub, linked to all of
+HippoRAG style (B3): any two documents that name the same person are linked both ways, unless more than `crowd`
+documents name them; every name, job, city or other value in at least two documents has a hub, linked to all of
 them and back. HippoRAG's retrieval, Personalized PageRank, is not part of a store; `order="pagerank"` uses it for the
 order in which a read shows a document's links.
 
-LightRAG style: every entity and every relation seen from one end ("friend of Ann Bly") is a document as soon as two
-documents speak of it, linked to its sources; entities also link to their relations.
+LightRAG style: every entity and every relation seen from one end ("friend of Ann Bly") is a document if at least two
+documents mention it, linked to its sources; entities also link to their relations.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def leiden(nodes: int, edges: Counter[Pair], size: int, seed: int) -> list[list[
     graph = igraph.Graph(n=nodes, edges=pairs)
     graph.es["weight"] = [edges[pair] for pair in pairs]
     graph.vs["number"] = list(range(nodes))
-    # igraph draws from one generator for the whole process: ours for as long as this takes, then the usual one again.
+    # igraph has one generator for the process: use a seeded one here and restore the default afterwards.
     igraph.set_random_number_generator(random.Random(f"{seed}:leiden"))
     try:
         found = _split(graph, size)
@@ -106,7 +106,7 @@ def _split(graph: Any, size: int) -> list[list[int]]:
     return finished
 
 
-CROWD = 40  # a name in more documents than this joins none of them
+CROWD = 40  # a name in more documents than this links none of them
 DAMPING = 0.5  # HippoRAG's value: half of all steps restart, so a walk stays near its origin
 
 
@@ -184,7 +184,7 @@ def rank_neighbours(
     return found
 
 
-Relation = tuple[Entity, str]  # whose, and how it is said
+Relation = tuple[Entity, str]  # the entity and the wording
 
 
 def build_lightrag(documents: Sequence[Document]) -> Built:
@@ -200,7 +200,7 @@ def build_lightrag(documents: Sequence[Document]) -> Built:
         relation_ids.setdefault(entity, []).append(id)
     for entity, places in entities.items():
         store.link(store.add(hub_text(entity)), [*(ids[place] for place in places), *relation_ids.get(entity, ())])
-    # No document for two entities alone: it would repeat the one sentence it comes from.
+    # No document for a pair of entities: it would repeat its single source sentence.
     return Built(store, notes={"entities": len(entities), "relations": len(relations), "pairs": 0})
 
 

@@ -1,9 +1,9 @@
-"""Pages: the structure a corpus has before the first question. Nothing is read but titles, sentences and their links.
+"""The pages baseline: links from the structure of a corpus, using only titles, sentences and their links.
 
-A page's first sentence stands for the page, so no document is added that could displace another in a search. It links
+A page's first sentence represents the page, so no document is added that could displace another in a search. It links
 to the page's other sentences in reading order, to the pages they name, and to the few pages that name it; every other
 sentence links to the pages it names itself. To name a page is to write its title, or to link to it in the file. Pages
-that name none and are named by none stay as they are: that something has links tells a reader that it leads on. A field
+that name none and are named by none are unchanged, since links signal to a reader that a document leads on. A field
 that at least `SHARED` pages have gets a document of its own ("Start Date, how many and which", as the general
 curator words it) that links to each.
 """
@@ -19,8 +19,8 @@ from msgspec import structs
 from kbgym.baselines.arm import Built, flat_store, link_all
 from kbgym.worlds.world import Document, SourcePage, source_pages
 
-CROWD = 20  # a page that more pages name leads everywhere, and so nowhere
-FEW = 2  # a page that so many name links back to them
+CROWD = 20  # a page named by more pages than this is too general to link
+FEW = 2  # a page named by at most this many pages links back to them
 SHARED = 5
 _LONGEST_LABEL = 5  # words
 
@@ -116,7 +116,7 @@ Name = tuple[str, ...]
 
 
 class PageTitles:
-    """Finds mentions of pages by title, by title without brackets, and by alias.
+    """An index of page mentions by title, by title without brackets, and by alias.
 
     Precision comes first: a mention is whole words spelled as in the title and not part of a longer name; a one-word
     title must never be lower-case in the corpus. A name of several pages is resolved by the words in brackets ("the
@@ -125,7 +125,7 @@ class PageTitles:
 
     def __init__(self, pages: Sequence[SourcePage]) -> None:
         self._small, self._large = _spellings(document.text for page in pages for document in page.documents)
-        self._pages: dict[Name, dict[int, frozenset[str]]] = {}  # a name, whose it is, and the words in brackets
+        self._pages: dict[Name, dict[int, frozenset[str]]] = {}  # by name: its pages, and the words in brackets
         self._by_first: dict[str, list[Name]] = {}
         self.ambiguous: Counter[str] = Counter()
         for number, page in enumerate(pages):

@@ -1,9 +1,9 @@
-"""RAPTOR style: near documents are grouped and summarised, the summaries are grouped and summarised, up to a few roots.
+"""RAPTOR style: similar documents are clustered and summarised, then the summaries, recursively up to a few roots.
 
-Each summary is a document that links down to what it sums up, and is searched like any other. RAPTOR clusters softly
-with a Gaussian mixture on reduced vectors and has a model write; here a document has one parent, clusters come from
-two-means on the vectors the store is searched with, a summary stands where the mean of its documents does, and a rule
-writes it.
+Each summary is a document that links to the documents it summarises and is searched like any other. RAPTOR uses soft
+clustering with a Gaussian mixture on reduced vectors, and a model writes the summaries. Here a document has one parent,
+clusters come from two-means on the search vectors of the store, the vector of a summary is the mean of its documents,
+and a rule writes its text.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _half(rows: Vectors) -> NDArray[np.bool_]:
         if (again == left).all():
             break
         left = again
-    if left.all() or not left.any():  # all the same: any cut is as good
+    if left.all() or not left.any():  # all rows are equal, so any split is as good
         left = np.arange(len(rows)) < len(rows) // 2
     return left
 

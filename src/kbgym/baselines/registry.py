@@ -1,4 +1,4 @@
-"""Registry of arms, and the functions that build and search one."""
+"""Registry of arms, and the functions that build and search them."""
 
 from __future__ import annotations
 

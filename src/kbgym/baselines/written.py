@@ -14,7 +14,7 @@ from kbgym.corpus.drafting import Confirm, ModelWriter
 from kbgym.corpus.sentences import clean
 from kbgym.progress import ProgressCallback
 
-COMPLETION = 120  # tokens of a reply, about
+COMPLETION = 120  # approximate tokens of a reply
 MOST_SHOWN = 60  # sentences of one group
 LONGEST = 400
 _TOOL = tool("summarise", "Give your sentence.", {"summary": {"type": "string"}})
@@ -25,7 +25,7 @@ class _Summary(msgspec.Struct, frozen=True):
 
 
 class Summariser:
-    """Asks a model for one summary per group of sentences; None where it gave no valid one."""
+    """A model that writes one summary per group of sentences, or None if it gave no valid one."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Put questions into words, and read a question back as a template and its slots."""
+"""Questions in words: write a question from a template and its slots, and parse it back."""
 
 from __future__ import annotations
 

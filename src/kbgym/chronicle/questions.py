@@ -1,7 +1,7 @@
 """The question templates of benchmark v3 and the answers that a timeline gives to them.
 
-`answer` returns the golds and the reports they rest on, or None if the question may not be asked. The same rules answer
-from everything (a world) or from what was read (a reader).
+`answer` returns the golds and the reports that support them, or None if the question is invalid. The same rules answer
+from all reports (a world) or from those that were read (a reader).
 
     ask           slots       asks for
     value         P           an attribute of a person, or of a relative: `path` leads there
@@ -118,7 +118,7 @@ def templates(depth: int = 3) -> dict[str, Template]:
 
 
 def answer(timeline: Timeline, template: Template, slots: Slots) -> Solution | None:
-    """Return the golds of a question and the reports they rest on, or None if it may not be asked."""
+    """Return the golds of a question and the reports that support them, or None if it is invalid."""
     solution = _ASKS[template.ask](timeline, template, slots)
     if solution is None:
         return None
@@ -127,7 +127,7 @@ def answer(timeline: Timeline, template: Template, slots: Slots) -> Solution | N
 
 
 def relative(timeline: Timeline, person: str, relation: str) -> tuple[str, Report] | None:
-    """Return a person's spouse, mother or father, and the report that says so."""
+    """Return a person's spouse, mother or father, and the report that states it."""
     if relation == "spouse":
         return timeline.spouse(person)
     report = timeline.current(relation, person)

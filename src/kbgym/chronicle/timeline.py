@@ -1,4 +1,4 @@
-"""Dated reports of several sources, and the state of affairs that they establish at any date.
+"""Timelines: dated reports of several sources, and the state that they establish at any date.
 
 A later report replaces an earlier one on the same fact. Of several reports of one date, that of the most reliable
 source counts. A report may also end a fact; nothing is on record from then on.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-SOURCES = ("Town Register", "Gazette", "Neighbourhood Letter")  # the most reliable first
+SOURCES = ("Town Register", "Gazette", "Neighbourhood Letter")  # in decreasing order of reliability
 ATTRIBUTES = ("job", "hobby", "city")
 PARENTS = ("mother", "father")
 ALIASES = ("nickname", "initial", "married")
@@ -44,7 +44,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def fact(self) -> Fact:
-        """The fact that later reports of the same key replace; every friendship is a fact of its own."""
+        """Return the key of the fact, by which later reports replace earlier ones; each friendship has its own."""
         if self.relation == "friend":
             return ("friend", *sorted((self.subject, self.value)))
         return (self.relation, self.subject)
@@ -90,7 +90,7 @@ class Timeline:
         return last[0] if last and not last[0].ended else None
 
     def spouse(self, person: str) -> tuple[str, Report] | None:
-        """Return the spouse of a person and the report that says so, told from either end."""
+        """Return the spouse of a person and the report that states it, from either end."""
         for other in self._related.get(person, ()):
             for one, two in ((person, other), (other, person)):
                 report = self.current("spouse", one)
@@ -104,7 +104,7 @@ class Timeline:
         return {other: report for other, report in found.items() if report is not None}
 
     def holders(self, attribute: str, value: str) -> dict[str, Report]:
-        """Return everybody who has a value at present, with the report that establishes it."""
+        """Return all people who have a value at present, each with the report that establishes it."""
         if self._holders is None:
             self._holders = {}
             for fact in self._of:

@@ -1,4 +1,4 @@
-"""Write facts and questions in the wordings of `wordings.toml`, and read them back."""
+"""Wordings of facts and questions from `wordings.toml`, for writing and parsing them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 MONTHS = (
     "January February March April May June July August September October November December".split()
-)  # not strftime: that follows the locale
+)  # not strftime, which depends on the locale
 NAME = r"[A-Z][\w'-]*\.? [A-Z][\w'-]+"
 _DATE = r"[A-Z][a-z]+ \d{1,2}, \d{4}"
 _WORDS, _WORD = r"[A-Za-z][a-z ]*", r"[A-Z][a-z]+"
@@ -23,7 +23,7 @@ _SLOT = re.compile(r"\\\{([A-Z])\\\}")
 
 
 class Wording(NamedTuple):
-    """One way to say something: its text with slots, and the pattern that reads it."""
+    """A wording: its text with slots, and the pattern that parses it."""
 
     text: str
     ended: bool
@@ -31,7 +31,7 @@ class Wording(NamedTuple):
 
     @property
     def takes_pronoun(self) -> bool:
-        """True if a pronoun may stand for the person; not before an apposition."""
+        """Return True if a pronoun may replace the name; not before an apposition."""
         return "{N}" not in self.text and not re.search(r"\{[SO]\},", self.text)
 
 
@@ -130,7 +130,7 @@ def spoken(iso_date: str) -> str:
 
 
 def iso(text: str) -> str:
-    """Read September 16, 1920 as an ISO date, or return "" if it is no date."""
+    """Read September 16, 1920 as an ISO date, or return "" if it is not a date."""
     month, day, year = text.replace(",", "").split()
     try:
         return date(int(year), MONTHS.index(month) + 1, int(day)).isoformat()

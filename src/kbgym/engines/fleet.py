@@ -1,6 +1,6 @@
-"""Train one run on many workers that share a store in PostgreSQL; the engine hands each worker its lessons.
+"""Fleet training: many workers train one run on a shared store in PostgreSQL; an engine distributes the lessons.
 
-A worker is an ordinary trainer with a scratch folder of its own. Each lesson belongs to exactly one task, so that
+A worker is an ordinary trainer with its own scratch folder. Each lesson belongs to exactly one task, so that
 workers never compete. The engine runs a lost worker's task again; it resumes where the trace ends.
 """
 
@@ -22,7 +22,7 @@ from kbgym.training.lessons import Lesson, schedule
 from kbgym.training.run import Run, Settings
 from kbgym.worlds.world import World
 
-LESSONS = 4  # per task: few enough to balance the load, many enough to pay for opening the store
+LESSONS = 4  # per task: few enough to balance the load, enough to amortize opening the store
 
 
 class Fleet(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class Fleet(msgspec.Struct, frozen=True):
 
 
 def train_fleet(engine: WorkEngine, fleet: Fleet) -> None:
-    """Teach every lesson once; an epoch begins when the one before it is over."""
+    """Teach every lesson once; an epoch begins when the previous one has ended."""
     players = (fleet.settings.reader, fleet.settings.curator, fleet.settings.judge)
     if any(map(is_model, players)):
         raise BadInput("a fleet of models has no common budget: train in one process with a larger batch_size.")

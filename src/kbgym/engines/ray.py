@@ -1,8 +1,8 @@
-"""Ray as an engine: chunks of work on the processes of one machine or of a cluster.
+"""The Ray engine, which runs chunks of work in the processes of one machine or of a cluster.
 
 Shared data is put into the object store once, sent once to each node, and unpacked once in each worker process; numpy
-arrays are not copied. Only a chunk whose worker dies is run again. Without an address a private cluster is started on
-this machine, behind a token, without dashboard or usage statistics, and shut down at the end.
+arrays are not copied. If a worker dies, only its chunk is run again. Without an address, a private cluster is started
+on this machine with token authentication, without dashboard or usage statistics, and shut down at the end.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 
 from kbgym.errors import BadInput, Failed, KbgymError, Missing
 
-RETRIES = 3  # of a chunk whose worker was lost
-WAIT = 10.0  # seconds, for a cluster to answer at all
+RETRIES = 3  # retries of a chunk whose worker was lost
+WAIT = 10.0  # connection timeout in seconds
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -30,12 +30,12 @@ R = TypeVar("R")
 
 
 class RayEngine:
-    """A `WorkEngine`. `address` is `auto`, `HOST:PORT` or `ray://HOST:PORT`; None starts a cluster of our own."""
+    """A `WorkEngine`. `address` is `auto`, `HOST:PORT` or `ray://HOST:PORT`; None starts a private cluster."""
 
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns that it may change one day
-        os.environ.setdefault("RAY_DEDUP_LOGS", "0")  # or what it has to say may come after the end
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # suppresses a deprecation warning
+        os.environ.setdefault("RAY_DEDUP_LOGS", "0")  # otherwise its messages may arrive after the end
         if address is None and "RAY_AUTH_MODE" not in os.environ and "ray" not in sys.modules:
             # A token for this process and its cluster; left to itself, Ray would keep one in the user's home. Once it
             # is loaded, Ray does not look again.
@@ -51,23 +51,23 @@ class RayEngine:
         elif self._ours:
             self._start(workers)
         self.workers = workers or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        # On a cluster of our own there are just so many places: one chunk more for each waits its turn there.
+        # A private cluster has this many worker slots; one more chunk is queued for each.
         self._under_way = self.workers * (2 if self._scratch else 1)
         self._task: Any = self._ray.remote(max_retries=RETRIES, num_cpus=1)(_task)
 
     def _start(self, workers: int | None) -> None:
-        # Sockets lie in there, and their paths must be short.
+        # It contains sockets, whose paths must be short.
         self._scratch = Path(tempfile.mkdtemp(prefix="kbgym-ray-", dir="/tmp" if os.path.isdir("/tmp") else None))
         try:
             self._init(address="local", num_cpus=workers, include_dashboard=False, _temp_dir=str(self._scratch))
-        except Exception as error:  # Ray raises nothing more particular
+        except Exception as error:  # Ray raises no more specific type
             self.close()
             raise Failed(f"Ray did not start on this machine: {_first_line(error)}") from error
 
     def _connect(self, address: str) -> None:
         host, _, port = address.removeprefix("ray://").rpartition(":")
         try:
-            if address != "auto":  # Ray itself tries for minutes before it gives up
+            if address != "auto":  # Ray itself retries for minutes
                 socket.create_connection((host.strip("[]"), int(port)), timeout=WAIT).close()
             self._init(address=address)
         except ImportError as error:
@@ -76,7 +76,7 @@ class RayEngine:
             raise BadInput(f"there is no Ray cluster at address {address}: {_first_line(error)}.") from error
 
     def _init(self, **options: Any) -> None:
-        """Connect to Ray; again if a busy machine took longer than the 30 s Ray gives it."""
+        """Connect to Ray, retrying if a busy machine exceeds the 30 s timeout of Ray."""
         for left in (2, 1, 0):
             try:
                 self._ray.init(log_to_driver=False, logging_level="error", **options)
@@ -88,7 +88,7 @@ class RayEngine:
 
     def run(self, work: Callable[[S, T], R], shared: S, items: Iterable[T]) -> Iterator[R]:
         ray, end = self._ray, object()
-        # In a list, so that a task gets the reference and not, every time anew, a copy of the value.
+        # In a list, so that a task gets the reference instead of a new copy of the value.
         box = [ray.put(shared)]
         queue = iter(items)
         waiting: list[Any] = []
@@ -121,7 +121,7 @@ class RayEngine:
         return found
 
     def close(self) -> None:
-        """Disconnect, and shut down a cluster of our own."""
+        """Disconnect, and shut down a private cluster."""
         if self._ours:
             self._ray.shutdown()
         if self._scratch is not None:
@@ -130,11 +130,11 @@ class RayEngine:
 
 # -- in a worker ------------------------------------------------------------------------------------------------------
 
-_held: dict[str, Any] = {}  # what the chunks of this process share: one thing at a time
+_held: dict[str, Any] = {}  # the shared data of the chunks in this process, one value at a time
 
 
 def _task(work: Callable[[Any, Any], Any], ours: str, box: list[Any], item: Any) -> Any:
-    """Run one chunk. Return errors meant for the user as values, since Ray would wrap them in a traceback."""
+    """Run one chunk. Return errors for the user as values, since Ray would wrap them in a traceback."""
     try:
         return work(_shared(box[0], ours), item)
     except KbgymError as error:
@@ -150,7 +150,7 @@ def _shared(reference: Any, ours: str) -> Any:
             raise BadInput(f"the Ray workers have kbgym {theirs}, not {ours}; install the same version there.")
         _held.clear()
         _held[key] = ray.get(reference)
-        gc.freeze()  # it stays: the collector, which Ray calls often, need not look at it
+        gc.freeze()  # permanent data, which the garbage collector, often run by Ray, can skip
     return _held[key]
 
 

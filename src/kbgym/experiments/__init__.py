@@ -1,1 +1,1 @@
-"""Experiments: trainings, arms and exams over several seeds, here or on Ray."""
+"""Experiments: training runs, arms and exams over several seeds, in this process or on Ray."""

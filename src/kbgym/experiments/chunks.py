@@ -1,4 +1,4 @@
-"""Exams in chunks of questions, each asked by `examine` in whatever process a work engine gives it to.
+"""Exams in chunks of questions, each asked by `examine` in a process of a work engine.
 
 An `ExamSetup` is sent to each process once: the store, its vectors and the name of the reader. A chunk returns its
 rows, which are kept as they come. Models are asked from one process, where they share a budget: see `--concurrency`.
@@ -30,9 +30,9 @@ from kbgym.training.exam_header import ExamHeader, claim
 from kbgym.training.run import Settings
 from kbgym.worlds.world import Question
 
-CHUNK = 200  # questions at most; with few, the cost of a task itself begins to show
-EACH = 8  # chunks for every worker, so that none waits long for the last
-PASSES = 3  # under way for each request that may be: the others are searching
+CHUNK = 200  # maximum questions; in small chunks the overhead of a task dominates
+EACH = 8  # chunks per worker, so that none waits long for the last
+PASSES = 3  # concurrent passes per concurrent request, since the others are searching
 
 _row: Decoder[Row] = Decoder(Row)
 
@@ -43,7 +43,7 @@ class ExamSetup:
     def __init__(
         self, store: Store, engine: environment.SearchEngine, settings: Settings, agent: str = "reference"
     ) -> None:
-        """`settings` name what the engine embeds with."""
+        """Create a setup; `settings` name the embedder of the engine."""
         if is_model(agent):
             raise BadInput("a model is asked from one process: leave --engine out, and say --concurrency.")
         self.store = store.as_frozen()
@@ -54,7 +54,7 @@ class ExamSetup:
     def __getstate__(self) -> dict[str, Any]:
         """Send exact vectors as one array; memory-mapped ones are opened on every machine.
 
-        Of a store whose documents are read from a database only the changes are sent.
+        For a store whose documents are read from a database, only the changes are sent.
         """
         engine = self._engine
         if not isinstance(engine, Engine):

@@ -1,4 +1,4 @@
-"""Controls: trainings that should gain nothing if training helps for the reasons claimed.
+"""Controls: training runs that should gain nothing if training helps for the claimed reasons.
 
 wrong-answers     the expected answers of the training questions are permuted
 no-questions      no question is asked: every index that documents alone suggest is built
@@ -41,7 +41,7 @@ def controlled(world: World, control: str, settings: Settings) -> tuple[World, S
 
 
 def _permuted(asked: Sequence[Question], draw: Random) -> list[Question]:
-    """Give every question the answers of another one, and answers that differ wherever there are any."""
+    """Permute the answers so that each question has those of another, with a different answer where possible."""
     order = list(range(len(asked)))
     draw.shuffle(order)
     # Sorted by answer and shifted by the largest group of equal answers, no question keeps its own.

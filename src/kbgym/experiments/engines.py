@@ -1,7 +1,7 @@
-"""Where work is done: one function over many items, in this process or in many on several machines.
+"""Work engines, which run one function over many items in this process or in many on several machines.
 
-It knows nothing of exams, stores or experiments: those say what the function, what all items share and the items are.
-An engine gives every result as it comes, in any order; what must be in order is put in order by whoever asked.
+The module is independent of exams, stores and experiments, which supply the function, the shared data and the items.
+An engine yields results as they finish, in any order; callers that need an order sort them.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ R = TypeVar("R")
 
 
 class WorkEngine(Protocol):
-    """Runs a function over items. An error the function means to tell a user (`KbgymError`) comes out as it is."""
+    """An engine that runs a function over items. A `KbgymError` of the function is raised unchanged."""
 
     @property
     def workers(self) -> int:
-        """How many items are worked on at a time."""
+        """Return the number of items processed concurrently."""
 
     def run(self, work: Callable[[S, T], R], shared: S, items: Iterable[T]) -> Iterator[R]:
-        """`work(shared, item)` for every item. An item is drawn only when a worker is free for it.
+        """Yield `work(shared, item)` for every item; an item is drawn only when a worker is free.
 
-        `work`, `shared`, items and results must be values that can be pickled, where they are sent to other processes.
+        `work`, `shared`, items and results must be picklable if they are sent to other processes.
         """
 
 
 class Here:
-    """One item after the other, in this process."""
+    """An engine that processes items sequentially in this process."""
 
     workers = 1
 
@@ -48,7 +48,7 @@ class Here:
 
 @contextmanager
 def opened(name: Name, workers: int | None = None, address: str | None = None) -> Iterator[WorkEngine]:
-    """The engine of this name, closed at the end."""
+    """Yield the engine of this name and close it at the end."""
     check(name, workers, address)
     if name == "local":
         yield Here()
@@ -61,7 +61,7 @@ def opened(name: Name, workers: int | None = None, address: str | None = None) -
 
 
 def check(name: Name, workers: int | None, address: str | None) -> None:
-    """Refuse what cannot be, before any work."""
+    """Raise an error if the options of an engine are invalid, before any work."""
     if name != "ray" and (workers or address):
         raise BadInput("workers and address are settings of Ray; they need --set engine=ray.")
     if name == "ray" and find_spec("ray") is None:
@@ -69,6 +69,6 @@ def check(name: Name, workers: int | None, address: str | None) -> None:
 
 
 def cut(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """The items in order, in chunks."""
+    """Yield the items in order, in chunks."""
     for start in range(0, len(items), size):
         yield items[start : start + size]

@@ -1,15 +1,15 @@
-"""An experiment: for every seed a world, trainings, probe groups, and exams of every arm on every group.
+"""Experiments: for each seed a world, training runs, probe groups, and exams of every arm on every group.
 
-    EXP/experiment.json          what was asked for
+    EXP/experiment.json          the plan
     EXP/seed-0/world/            the seed's world
     EXP/seed-0/trained-paper/    a run folder for every training
-    EXP/seed-0/probe/            the question groups, and what was checked about them
-    EXP/seed-0/arms/ARM.json     what an unsupervised arm came out as
+    EXP/seed-0/probe/            the question groups and their checks
+    EXP/seed-0/arms/ARM.json     the outcome of an unsupervised arm
     EXP/seed-0/exams/ARM-GROUP.jsonl, ARM@ITERATION-GROUP.jsonl
     EXP/seed-0/readers/READER/exams/ARM-GROUP.jsonl, by readers that did not train
 
-Everything that is there is kept: run again, it does what is missing. It does not know how an arm is built (it is handed
-a function for that) nor what the rows come to.
+Existing results are kept, so that a resumed experiment does only the missing work. The caller supplies the function
+that builds an arm; summaries of the rows are made elsewhere.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ FILE = "experiment.json"
 LESSONS = "lessons"  # the exam on every training question: retention where only the store differs
 EVAL = "eval"  # the split for the curve by epoch
 SNAPSHOTS = 5  # stores of the first epoch that are examined
-# What an ablation can vary, with the values it takes unless told others.
+# Settings that an ablation can vary, with their default values.
 VALUES: dict[str, tuple[int | str, ...]] = {
     "budget": (15, 30, 60),
     "questions": (25, 50, 100, 200, 400),
@@ -70,9 +70,9 @@ _FIELDS = {"budget": "backward_budget"}
 
 
 class Training(msgspec.Struct, frozen=True):
-    """One way to train: the arm's name, what tables call it, and settings (the seed is filled in later).
+    """A training variant: the arm's name, its label in tables, and settings (the seed is filled in later).
 
-    `begins` is the arm whose store it begins with, empty for the world's documents. `control`: see `controls.py`.
+    `begins` is the arm that supplies the initial store, empty for the world's documents. `control`: see `controls.py`.
     """
 
     name: str
@@ -83,10 +83,10 @@ class Training(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What an experiment does with each seed. `world` is the hash of a given world, empty for generated ones.
+    """The plan of an experiment for each seed. `world` is the hash of a given world, empty for generated ones.
 
-    `touched` is how many training questions decide which keys count as touched, 0 for those of the largest training. No
-    training, however large, has seen a question of the other groups.
+    `touched` is the number of training questions that determine the touched keys, 0 for those of the largest training.
+    No training has seen a question of the other groups.
 
     With `readers`, every arm is examined by each of them, and on the test splits too, and the stores between epochs on
     the eval split; training happens once.
@@ -106,7 +106,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Readers beside the one that trained."""
+        """Return the readers besides the one that trained."""
         return tuple(reader for reader in self.readers if reader != self.reader)
 
     @property
@@ -132,7 +132,7 @@ class AskedSet(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """A file in progress has fewer lines than questions."""
+        """Return True if the exam is complete; a file in progress has fewer lines than questions."""
         return self.file.exists() and self.file.read_bytes().count(b"\n") >= len(self.questions)
 
 
@@ -149,13 +149,13 @@ def _tested(world: World, readers: Sequence[str]) -> dict[str, tuple[Question, .
 
 
 class _Probed(msgspec.Struct, frozen=True):
-    """What of probe.json is asked for again."""
+    """The fields of `probe.json` that are read."""
 
     order: list[str]
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """An arm's store, what it is searched with, and what is worth keeping about it."""
+    """An arm's store, its search engine, and the facts about it to record."""
 
     store: Store
     engine: SearchEngine
@@ -164,7 +164,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 Prepare = Callable[[str, World, str, int], Prepared]  # arm, world, embedder's name, seed
 StatusCallback = Callable[[str], None]
-Connect = Callable[..., AbstractContextManager[Models | None]]  # names, and where what they say is kept
+Connect = Callable[..., AbstractContextManager[Models | None]]  # names, and the place of their recorded replies
 
 
 def trainings(
@@ -232,7 +232,7 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
 
 def read_plan(folder: Path) -> Plan:
     if not (folder / FILE).exists():
-        raise BadInput(f"{folder} is no experiment: it has no {FILE}.")
+        raise BadInput(f"{folder} is not an experiment: it has no {FILE}.")
     plan = read_value(folder / FILE, Plan)
     if not plan.trainings or not plan.seeds:
         raise Damaged(f"{folder / FILE}: it has no training, or no seed.")
@@ -246,7 +246,7 @@ def seed_folder(folder: Path, seed: int) -> Path:
 
 
 def snapshots(settings: Settings) -> tuple[int, ...]:
-    """The iterations before the last that are examined: five of the first epoch, then each epoch's end."""
+    """Return the iterations to examine before the last: five of the first epoch, then the end of each epoch."""
     steps = (round(settings.questions * part / SNAPSHOTS) for part in range(1, SNAPSHOTS + 1))
     ends = (settings.questions * epoch for epoch in range(1, settings.epochs + 1))
     last = settings.questions * settings.epochs
@@ -261,7 +261,7 @@ def run_seed(
     tick: StatusCallback | None = None,
     connect: Connect = models_for,
 ) -> None:
-    """Everything of one seed that is not there yet; `connect` opens the models of those who play."""
+    """Run the missing work of one seed; `connect` opens the models of agents."""
     SeedRun(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None), connect).run()
 
 
@@ -280,7 +280,7 @@ class SeedRun:
         self.embedder = embedder_named(plan.embedder)
         for reader in (plan.reader, *plan.others):
             if not is_model(reader):
-                make_agent(reader, "reader")  # refuses whom it does not know, before anything is written
+                make_agent(reader, "reader")  # rejects unknown readers before any write
         self.world = self._world()
         self.search = search_named(search_of(self.world))
 
@@ -298,7 +298,7 @@ class SeedRun:
         if not place.exists():
             if self.plan.world:
                 raise BadInput(f"{place} is missing; run the experiment again with its --world.")
-            # Only who asks for more training questions than a world has gets a world with more.
+            # A world has more training questions only if a plan needs more than the default.
             sizes = people.Sizes(train=max(people.Sizes().train, self.plan.largest))
             people.generate(self.plan.people, self.seed, sizes, hard=self.plan.hard).save(place)
         return World.load(place)
@@ -323,7 +323,7 @@ class SeedRun:
             teach(trainer, lambda done, total, note: self.tick(f"{training.name}: {done} of {total}"))
 
     def _probe(self) -> dict[str, tuple[Question, ...]]:
-        """The groups, by the keys one training touched; no training saw an unseen question."""
+        """Return the groups by the keys that one training touched; no training saw an unseen question."""
         trained = self._asked(self.plan.touched or self.plan.largest)
         also = self._asked(self.plan.largest)
         place = self.folder / "probe"
@@ -340,7 +340,7 @@ class SeedRun:
         return {name: tuple(read_lines(place / f"{name}.jsonl", Question)) for name in order}
 
     def _asked(self, questions: int) -> list[Question]:
-        """The training questions of a training of this size."""
+        """Return the training questions of a training of this size."""
         settings = Settings(questions=questions, epochs=1, seed=self.seed)
         return [question for _, question in schedule(self.world, settings)]
 
@@ -353,7 +353,7 @@ class SeedRun:
         note.parent.mkdir(exist_ok=True)
         try:
             prepared = self.prepare(arm, self.world, self.plan.embedder, self.seed)
-        except BadInput as refusal:  # an arm that this kind of world cannot have
+        except BadInput as refusal:  # this kind of world does not support the arm
             note.write_text(pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
             return
         settings = msgspec.structs.replace(self.plan.trainings[0].settings, ranking="paper")
@@ -361,7 +361,7 @@ class SeedRun:
         note.write_text(pretty(prepared.about), encoding="utf-8")
 
     def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
-        """The final store of a training and earlier ones, by replay."""
+        """Examine the final store of a training run and earlier ones, obtained by replay."""
         place = StoreFolder(self.folder / training.name)
         last = training.settings.questions * training.settings.epochs
         for at in (*(() if training.control else snapshots(training.settings)), last):
@@ -375,7 +375,7 @@ class SeedRun:
     def _sheets(
         self, arm: str, groups: Mapping[str, Sequence[Question]], lessons: bool, ends: bool, final: bool = True
     ) -> list[AskedSet]:
-        """The exams of an arm that are not whole yet; `ends`: its store is one from which an epoch begins or ends."""
+        """Return the incomplete exams of an arm; `ends`: its store is that of the beginning or end of an epoch."""
         sets = {**groups, **(_tested(self.world, self.plan.readers) if final else {})}
         mine = dict(sets)
         if self.plan.kind in PAPER:
@@ -396,7 +396,7 @@ class SeedRun:
     def _examine(
         self, arm: str, store: Store, engine: SearchEngine, sheets: Sequence[AskedSet], settings: Settings
     ) -> None:
-        """Under the budget and the memory that training had; arms of no training under those of the first."""
+        """Run exams with the budget and memory of the training, or of the first training for other arms."""
         about = description_for_prompt(self.world, keys=False)
         for sheet in sheets:
             by = sheet.reader or self.plan.reader
@@ -404,7 +404,7 @@ class SeedRun:
             file = sheet.file
             file.parent.mkdir(parents=True, exist_ok=True)
             how = settings
-            if sheet.reader:  # what a reader is shown goes with the reader, as everywhere
+            if sheet.reader:  # the rendering of observations depends on the reader
                 how = msgspec.structs.replace(settings, observations="rich" if by == "general" else "paper")
             with self.connect([by], cassette=file.with_name(f"{file.stem}.{CASSETTE}")) as models:
                 reader = agent_of(by, "reader", models, about=about)

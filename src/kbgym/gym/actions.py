@@ -1,6 +1,6 @@
-"""Actions and results: the values that pass between an agent and the store.
+"""Actions and results: the values exchanged between an agent and the store.
 
-Both are immutable, tagged with their name, and recorded in the trace as they are. `tools.py` has the schemas,
+Both are immutable, tagged with their name, and recorded in the trace unchanged. `tools.py` defines the schemas,
 `environment.py` the effects.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 
 
 class _Value(msgspec.Struct, frozen=True, tag=True, tag_field="tool", forbid_unknown_fields=True, gc=False):
-    """Common shape of actions: immutable, tagged with the tool's name, and nothing but text in them."""
+    """Base of actions: immutable, tagged with the tool's name, with text fields only."""
 
 
 class Search(_Value, frozen=True, tag="search"):
@@ -59,7 +59,7 @@ class Unlink(_Value, frozen=True, tag="unlink"):
 
 
 class Correct(_Value, frozen=True, tag="correct"):
-    """A correction in a person's words, and the documents it supersedes. It is no tool of any role."""
+    """A correction in a person's words, and the documents it supersedes. It is not a tool of any role."""
 
     text: str
     supersedes: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class Done(_Value, frozen=True, tag="done"):
 
 
 class Invalid(_Value, frozen=True, tag="invalid"):
-    """A call that is no action: the name it used (shortened) and what is wrong with it."""
+    """A call that is not a valid action: the shortened tool name and the reason."""
 
     name: str
     reason: str
@@ -80,7 +80,7 @@ Action = Search | Read | Answer | Add | Edit | Delete | Link | LinkMany | Unlink
 
 
 class _Result(msgspec.Struct, frozen=True, tag=True, tag_field="result", omit_defaults=True, gc=False):
-    """Common shape of results: what happened, by id. Texts are looked up when a result is shown."""
+    """Base of results, which refer to documents by id. Texts are looked up when a result is rendered."""
 
 
 class Learnt(msgspec.Struct, frozen=True, gc=False):
@@ -100,7 +100,7 @@ class Found(_Result, frozen=True, tag="found"):
 
 
 class Opened(_Result, frozen=True, tag="opened"):
-    """A document and its links, or one page of them: then `total` is how many there are or match, on `pages` pages.
+    """A document and its links, or a page of them: then `total` is the number of (matching) links, on `pages` pages.
 
     `near` are the documents before and after it on its page of the source.
     """
@@ -122,7 +122,7 @@ class Added(_Result, frozen=True, tag="added"):
 
 
 class Merged(_Result, frozen=True, tag="merged"):
-    """The text was a duplicate: `into` stands for it. `gone` is the document that was folded in, if one was."""
+    """The text was a duplicate of `into`. `gone` is the document that was merged into it, if any."""
 
     into: str
     gone: str | None = None
@@ -159,12 +159,12 @@ class Finished(_Result, frozen=True, tag="finished"):
 
 
 class Error(_Result, frozen=True, tag="error"):
-    """Nothing changed; the message is the observation."""
+    """An action that changed nothing; the message is the observation."""
 
     message: str
 
 
-# The results that changed a store, and what was done.
+# The results that changed a store, and the kind of change.
 EDITS: dict[type, str] = {
     Added: "add",
     Corrected: "correct",
@@ -182,7 +182,7 @@ Result = (
 
 class ShownDocument(msgspec.Struct, frozen=True, gc=False):
     """A document in an observation. `links` is its number of links, if the observation tells it; `mirrors` are the ids
-    of documents left out because they state the same fact from the other end, `superseded_by` those of corrections."""
+    of documents omitted because they state the same fact from the other end, `superseded_by` those of corrections."""
 
     id: str
     text: str
@@ -192,7 +192,7 @@ class ShownDocument(msgspec.Struct, frozen=True, gc=False):
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """What an agent is given after an action: a text, and the documents in it in the order shown."""
+    """The observation of an action: a text, and the documents in it in the order shown."""
 
     text: str
     documents: tuple[ShownDocument, ...] = ()
@@ -205,7 +205,7 @@ class Observation(msgspec.Struct, frozen=True):
 
 NOTHING = Observation("")
 
-# Return the text and the links of a document.
+# A function that returns the text and the links of a document.
 Look = Callable[[str], tuple[str, Sequence[str]]]
 
 

@@ -6,18 +6,18 @@ from collections.abc import Collection, Iterable
 
 from kbgym.gym.environment import Environment, learnt_from
 
-COST = 0.1  # of a slot without evidence, in shares of a question's evidence
-# How much lower other wordings may score. On 150 pages in passages a threshold of 0.42 was chosen: 0.32 kept all of the
-# evidence gained for other wordings (0.70 on the first page), 0.42 lost a seventh, and 0.22 only cost characters.
+COST = 0.1  # cost of a slot without evidence, as a share of a question's evidence
+# Margin for other wordings, which score lower. On 150 pages of passages calibration chose 0.42: 0.32 kept all evidence
+# gained for other wordings (0.70 on the first page), 0.42 lost a seventh, and 0.22 only cost characters.
 MARGIN = 0.1
-_CANDIDATES = 10  # indexes looked at for one made from other words
+_CANDIDATES = 10  # indexes searched for one that was made from other words
 
 
 def calibrate(environment: Environment, questions: Iterable[tuple[str, Collection[str]]]) -> float | None:
-    """Return the threshold that puts most evidence on the first page, or None if no slot shows any.
+    """Return the threshold that puts the most evidence on the first page, or None if no slot shows any.
 
     `questions` are texts with their supports. The value of a slot is the share of the supports that it adds to the
-    page, or -`COST` if it shows none. An index that holds the question's own text is left out, because it tells nothing
+    page, or -`COST` if it shows none. An index with the question's own text is excluded, because it is not informative
     about other wordings.
     """
     valued = sorted((one for text, support in questions if (one := _value(environment, text, support))), reverse=True)

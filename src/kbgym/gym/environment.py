@@ -1,8 +1,8 @@
-"""One action on one store: `apply` is the whole effect, `Environment` is `apply` on a live store with search.
+"""Actions on a store: the pure function `apply`, and `Environment`, which applies it to a live store with search.
 
-`apply` is pure state: no files, clock, network or model. What it cannot decide by itself (which documents a query is
-nearest to, whether a sentence is a duplicate) is handed to it as advice: by the search engine and the guard when live,
-by the trace when replayed. Both go through this one function, so a replay cannot drift from what happened.
+`apply` uses no files, clock, network or model. Decisions it cannot make itself (the nearest documents of a query,
+whether a sentence is a duplicate) are passed as advice: by the search engine and the guard when live, by the trace in a
+replay. Both use the same function, so a replay cannot diverge from the original.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Advice = Nearest | Opened | Verdict | None
 
 
 def advice_of(result: Result, verdict: Verdict | None) -> Advice:
-    """Return the advice that a recorded result followed."""
+    """Return the advice that led to a recorded result."""
     match result:
         case Found(ids, _, learnt):
             return Nearest(ids, learnt)
@@ -72,23 +72,23 @@ def advice_of(result: Result, verdict: Verdict | None) -> Advice:
     return verdict
 
 
-# How a page of results is filled. An index document is one that an agent wrote and that has links.
+# How a page of results is filled. An index document is a document with links that an agent wrote.
 # paper: the best five documents.
-# apart: the best five that no agent wrote, and in addition the written ones ranked among them, up to MOST_APART a page.
-# slot: the best five that are no index documents; the first page also shows what the best matching index points to.
+# apart: the best five source documents, plus authored ones ranked among them, up to MOST_APART per page.
+# slot: the best five that are not index documents; the first page also shows the targets of the best matching index.
 Ranking = Literal["paper", "apart", "slot"]
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
 MOST_APART = 5
 SLOTS = 1  # indexes in the slot
-CORRECTED = 3  # corrections in the slot besides
-_EXAMINED = 20  # matches looked through for them
-SLOT_CHARACTERS = 2_000  # of the documents of an index shown in the slot; at least one is
+CORRECTED = 3  # additional corrections in the slot
+_EXAMINED = 20  # matches examined to fill the slot
+SLOT_CHARACTERS = 2_000  # for the documents of an index in the slot; at least one is shown
 MEMBERS = 5  # documents of an index shown in the slot
 SLOT_THRESHOLD = 0.3  # score below which an index is not shown in the slot
 
 
 class Step(msgspec.Struct, frozen=True):
-    """An action, what was advised, what happened, and what the agent read."""
+    """An action, its advice, its result and its observation."""
 
     action: Action
     result: Result
@@ -131,7 +131,7 @@ class TrainedEngine(Protocol):
 
 
 def texts_in(action: Action) -> tuple[str, ...]:
-    """Return the texts that an action searches for or writes and that need vectors."""
+    """Return the texts of an action that need vectors: those it searches for or writes."""
     match action:
         case Search(text) | Add(text) | Edit(_, text) | Correct(text):
             return (text,)
@@ -139,7 +139,7 @@ def texts_in(action: Action) -> tuple[str, ...]:
 
 
 def apply(store: Store, action: Action, advice: Advice = None) -> Result:
-    """Carry out a checked action. An action that cannot be done changes nothing and says why."""
+    """Carry out a checked action. An action that fails changes nothing; its result gives the reason."""
     try:
         return _apply(store, action, advice)
     except Refused as refusal:
@@ -217,7 +217,7 @@ def _found(store: Store, page: int, near: Nearest) -> Found:
 
 
 def learnt_from(store: Store, index: str) -> Learnt:
-    """Return an index with its first members, each superseded one behind its corrections."""
+    """Return an index with its first members; corrections precede the documents they supersede."""
     links, first = store.get(index).links, list[str]()
     left = SLOT_CHARACTERS
     for id in links[:MEMBERS]:
@@ -230,7 +230,7 @@ def learnt_from(store: Store, index: str) -> Learnt:
 
 
 def _check_learnt(store: Store, learnt: Learnt) -> None:
-    """Raise `Refused` if an index does not point to what a slot shows."""
+    """Raise `Refused` if an index does not link to the documents that a slot shows."""
     links = set(store.get(learnt.index).links)
     added = set(learnt.targets) - links
     if learnt.total != len(links) + len(added) or not added <= set(store.corrections()):
@@ -238,7 +238,7 @@ def _check_learnt(store: Store, learnt: Learnt) -> None:
 
 
 def _duplicate(store: Store, text: str, id: str | None, advice: Advice) -> str | None:
-    """Return the document that already says this: one with equal text, else the judged one if it still exists."""
+    """Return the document that duplicates a text: one with equal text, else the judged one if it still exists."""
     same = store.same_text(text, other_than=id)
     if same is not None:
         return same
@@ -247,7 +247,7 @@ def _duplicate(store: Store, text: str, id: str | None, advice: Advice) -> str |
 
 
 class Environment:
-    """A live store: it takes actions, gives observations, and keeps the search engine up to date with every change."""
+    """A live store that takes actions, returns observations, and updates the search engine after each change."""
 
     def __init__(
         self,
@@ -271,7 +271,7 @@ class Environment:
 
     @property
     def require_visible_ids(self) -> bool:
-        """Return True if a pass may name only documents it was shown, because ids are codes that could be guessed."""
+        """Return True if a pass may name only documents it was shown, since ids are codes that could be guessed."""
         return self.store.coded
 
     async def step(self, action: Action, role: Role) -> Step:
@@ -279,7 +279,7 @@ class Environment:
         return await self.carry_out(check(action, role))
 
     async def carry_out(self, action: Action) -> Step:
-        """Carry out a checked action. A new or edited document is searchable by the next one."""
+        """Carry out a checked action. The next action can find a new or edited document."""
         await self.engine.prepare((*texts_in(action), *self._texts_moved(action)))
         advice = await self._advise(action)
         if isinstance(advice, Nearest):
@@ -290,7 +290,7 @@ class Environment:
         return Step(action, result, self.observed(result), judged)
 
     def observed(self, result: Result) -> Observation:
-        """Return what an agent is given for a result."""
+        """Return the observation of a result."""
         self.store.fetch(shown_by(result))
         return observe(result, self.store.look, self.observations, self.store.superseded_by)
 
@@ -344,7 +344,7 @@ class Environment:
         return await verdict(text, self.engine.nearest(text, NEIGHBOURS, exclude), self.text_of, self.judge)
 
     def sync_to(self, store: Store) -> None:
-        """Take on another state of the store and bring the search up to date."""
+        """Replace the store with another state and update the search."""
         before, self.store = self.store, store
         for id in store.unlike(before):
             was, now = self._filed(before, id), self._filed(store, id)
@@ -361,7 +361,7 @@ class Environment:
         return self.engine if trained is None or id not in store.indexes else trained, store[id].text
 
     def update_index(self, result: Result) -> None:
-        """Bring the search up to date with what an action did to the store."""
+        """Update the search after an action."""
         match result:
             case Added(id) | Edited(id) | Corrected(id) if (filed := self._filed(self.store, id)) is not None:
                 filed[0].put(id, self.text_of(id))
@@ -372,7 +372,7 @@ class Environment:
             self._move(self.engine, self.engine.trained, result)
 
     def _move(self, main: SearchEngine, trained: TrainedEngine, result: Result) -> None:
-        """Move documents that an action made index documents, or no longer ones."""
+        """Move documents between the engines if an action changed whether they are index documents."""
         indexes = self.store.indexes
         for id in changed_in(result):
             if id in indexes and id not in trained:

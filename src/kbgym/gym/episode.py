@@ -1,6 +1,6 @@
-"""Play one budgeted pass of a policy over an environment.
+"""Passes: play a policy over an environment within a budget.
 
-Forward passes, exams and backward passes are this same code; only role, task and budget differ.
+Forward passes, exams and backward passes share this code and differ only in role, task and budget.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Acting(Protocol):
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    """What happened in a pass. `answer` is set only when it was answered, `usage` when the policy counts its own."""
+    """The record of a pass. `answer` is set only if the pass gave one, `usage` if the policy reports it."""
 
     role: Role
     outcome: Outcome
@@ -44,7 +44,7 @@ class Transcript(msgspec.Struct, frozen=True):
 
     @property
     def characters(self) -> int:
-        """Return the number of characters the agent was given to read."""
+        """Return the number of characters in all observations."""
         return sum(len(step.observation.text) for step in self.steps)
 
     @property
@@ -61,9 +61,9 @@ async def play(
     memory: int = MEMORY,
     past: Sequence[Step] = (),
 ) -> Transcript:
-    """Ask the policy for one action at a time until it ends the pass or the budget does.
+    """Play actions of the policy until it ends the pass or the budget is spent.
 
-    `past` are the steps of a pass that was cut short: they are spent, and the policy sees them.
+    `past` are the steps of an interrupted pass; they count against the budget, and the policy sees them.
     """
     steps: list[Step] = list(past)
     recent: deque[Turn] = deque((Turn(step.action, step.observation) for step in past), maxlen=memory)
@@ -89,7 +89,7 @@ async def play(
 
 
 def _of_shown(action: Action, task: Task, steps: Sequence[Step]) -> Action:
-    """Return the action, or `Invalid` if it names a document that nothing in this pass has shown."""
+    """Return the action, or `Invalid` if it names a document that was not shown in this pass."""
     if not (named := documents_named(action)):
         return action
     known = {id for step in steps for id in step.observation.ids}

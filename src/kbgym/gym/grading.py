@@ -1,7 +1,7 @@
-"""Grading: SQuAD normalisation, token F1, exact match, best over the accepted golds, and abstention.
+"""Answer grading: SQuAD normalisation, token F1, exact match, the best over all accepted golds, and abstention.
 
-Questions of imported text (those with a group) are graded in any usual form: dates and numbers may be written
-differently, and a set answer is compared member by member.
+Questions about imported text (those with a group) accept any usual form of dates and numbers, and set answers are
+compared member by member.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ONES += "seventeen eighteen nineteen".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _WORDS = _ONES + [ten if one == 0 else f"{ten}-{_ONES[one]}" for ten in _TENS for one in range(10)]
 
-# An answer abstains if, normalised and without the framing around it, it is one of these.
+# An answer abstains if it equals one of these after normalisation and removal of framing words.
 ABSTENTIONS = frozenset(
     """
     unknown|not known|is unknown|unanswerable|no answer|no answer available|none|nobody|no one|nothing|na|not applicable
@@ -81,7 +81,7 @@ def normalise(text: str) -> str:
 
 
 def f1(answer: str, gold: str) -> float:
-    """Return the token F1 of normalised texts; if one has no token left, 1 if both have none."""
+    """Return the token F1 of normalised texts; without tokens in either, 1 if both have none, else 0."""
     given, wanted = normalise(answer).split(), normalise(gold).split()
     same = sum((Counter(given) & Counter(wanted)).values())
     if not same:
@@ -106,13 +106,13 @@ def exact(answer: str, gold: str) -> float:
 
 
 def abstains(answer: str) -> bool:
-    """Return True if an answer says in a usual way that there is no answer. An empty one does not."""
+    """Return True if an answer states in a usual wording that there is no answer; an empty answer does not."""
     said = _TAIL.sub("", normalise(answer))
     return said in ABSTENTIONS or _LEAD.sub("", said) in ABSTENTIONS or _DENIAL.search(said) is not None
 
 
 def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
-    """Return the best score over the golds; for an unanswerable question 1 for abstaining, else 0."""
+    """Return the best score over the golds; an unanswerable question scores 1 for abstention, else 0."""
     if unanswerable:
         right = abstains(answer) or any(normalise(gold) and exact(answer, gold) for gold in golds)
         return Grade(float(right), float(right))
@@ -124,7 +124,7 @@ def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
 
 
 class Graded(Protocol):
-    """The parts of a question that decide how it is graded."""
+    """The fields of a question that determine its grading."""
 
     @property
     def golds(self) -> Sequence[str]: ...
@@ -154,14 +154,14 @@ def score(answer: str | None, golds: Sequence[str], unanswerable: bool) -> Grade
 
 
 def grade_any_form(answer: str, golds: Sequence[str]) -> Grade:
-    """Grade an answer whose dates and numbers may be in another form than the golds'."""
+    """Grade an answer whose dates and numbers may differ in form from those of the golds."""
     return grade(usual_form(answer), [usual_form(gold) for gold in golds], False)
 
 
 def grade_members(answer: str, members: Sequence[str]) -> Grade:
-    """Grade a list, whatever its order and separators.
+    """Grade a list regardless of its order and separators.
 
-    Members are looked for in the answer, the longest first. Each other element that separators or members leave is one
+    Members are searched in the answer, the longest first. Each remaining element between separators or members is one
     wrong member.
     """
     left, wanted = _FRAME.sub("", usual_form(answer)), {usual_form(member) for member in members}
@@ -180,7 +180,7 @@ def grade_members(answer: str, members: Sequence[str]) -> Grade:
 
 
 def usual_form(text: str) -> str:
-    """Return a text with its dates and numbers in one form each."""
+    """Return a text with dates and numbers in canonical form."""
     text = _DAY_FIRST.sub(lambda said: _date(said["year"], said["month"], said["day"]) or said[0], text)
     text = _MONTH_FIRST.sub(lambda said: _date(said["year"], said["month"], said["day"]) or said[0], text)
     text = _MONTH.sub(lambda said: f"{said['year']}{_MONTHS[said['month'][:3].lower()]:02}", text)
@@ -191,7 +191,7 @@ def usual_form(text: str) -> str:
 
 
 def _date(year: str, month: str, day: str) -> str | None:
-    """Return a date as eight digits, or None if there is no such day."""
+    """Return a date as eight digits, or None if it is not a valid date."""
     try:
         number = int(month) if month.isdecimal() else _MONTHS[month[:3].lower()]
         return date(int(year), number, int(day)).strftime("%Y%m%d")
@@ -200,7 +200,7 @@ def _date(year: str, month: str, day: str) -> str | None:
 
 
 def _spellings(gold: str) -> list[str]:
-    """Return a gold and, if it is a number below a hundred, its other spellings."""
+    """Return a gold and, for a number below 100, its other spellings."""
     text = gold.strip().lower()
     if text in _WORDS:
         return [gold, str(_WORDS.index(text))]

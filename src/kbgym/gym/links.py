@@ -1,4 +1,4 @@
-"""One page of a document's links: all of them in order, or those about something, best first."""
+"""Pagination of a document's links: all of them in order, or those that match a text, best first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE_CHARACTERS = 4_000
 
 
 def page_of_links(store: Store, id: str, page: int, about: str) -> Opened | None:
-    """Return a page of the links of a document, or None if all of them are on one page or there is no such page."""
+    """Return a page of the links of a document, or None if one page holds all of them or the page does not exist."""
     links = store[id].links
     store.fetch(links)
     chosen = _matching(store, links, about) if about else links
@@ -33,11 +33,11 @@ def page_of_links(store: Store, id: str, page: int, about: str) -> Opened | None
 
 
 def _matching(store: Store, links: Sequence[str], about: str) -> list[str]:
-    """Return the links that share words with a text: those with most and with the rarest first."""
+    """Return the links that share words with a text; those with the most and the rarest words come first."""
     wanted = set(terms(about))
     shared = {id: wanted.intersection(terms(store[id].text)) for id in links}
     frequency = Counter(term for found in shared.values() for term in found)
-    # Rounded, because the last bit of a logarithm is not the same on every machine.
+    # Rounded, because the last bit of a logarithm differs between machines.
     rarity = {term: round(math.log1p(len(links) / count), 9) for term, count in frequency.items()}
     scores = {id: sum(sorted(rarity[term] for term in found)) for id, found in shared.items() if found}
     return sorted(scores, key=lambda id: -scores[id])

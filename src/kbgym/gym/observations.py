@@ -1,8 +1,8 @@
-"""Render results as text: `paper`, as the paper has it, or `rich`, which says what a reader would otherwise look up.
+"""Rendering of results as text, in the form of the paper (`paper`) or with more information (`rich`).
 
-`rich` marks what has links and how many ("[n86] People who live in Lund (34 links)"), puts the documents of an index
-that state the same kind of thing together, shows a fact that is told from both ends once, and says where results end.
-`documents` reads the documents back out of either. Results are ids; texts and links are asked for through a function.
+`rich` shows the number of links of a document ("[n86] People who live in Lund (34 links)"), groups the documents of an
+index by the kind of fact they state, shows a fact that is stated from both ends once, and marks the end of the results.
+`documents` parses the documents from either form. Results contain ids; texts and links are read through a function.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ OBSERVATIONS: tuple[Observations, ...] = get_args(Observations)
 
 _LINE = re.compile(r"^\[([^\]\n]+)\] (.*)$", re.MULTILINE)
 _MARK = re.compile(r"(?: \(\d+ links?\))?(?: \((?:also told as|superseded by) \[[^\]\n]+\]\))*$")
-_ALIAS = 120  # characters of an index shown in the slot: its targets follow
+_ALIAS = 120  # characters of an index shown in the slot, before its targets
 _WORD = re.compile(r"[^\W_]+")
 
 
 def documents(observation: Observation | str) -> list[tuple[str, str]]:
-    """Return the documents of an observation as (id, text), in order; those of a text are read out of its lines."""
+    """Return the documents of an observation as (id, text), in order; a plain text is parsed line by line."""
     if isinstance(observation, Observation):
         return [(document.id, document.text) for document in observation.documents]
     return [(id, _MARK.sub("", text)) for id, text in _LINE.findall(observation)]
@@ -55,7 +55,7 @@ def documents(observation: Observation | str) -> list[tuple[str, str]]:
 def observe(
     result: Result, look: Look, kind: Observations, superseded_by: Callable[[str], tuple[str, ...]] | None = None
 ) -> Observation:
-    """Render a result of an action for an agent, with the store as it is right after the action."""
+    """Render the result of an action for an agent, with the state of the store right after the action."""
     if kind == "rich":
         found = _rich(result, look)
     else:
@@ -66,7 +66,7 @@ def observe(
 
 
 def _marked(found: Observation, corrected: dict[str, tuple[str, ...]]) -> Observation:
-    """Mark the documents that corrections supersede."""
+    """Mark documents that are superseded by corrections."""
     lines = []
     for line in found.text.split("\n"):
         by = corrected.get(line[1:].partition("] ")[0], ()) if line.startswith("[") else ()
@@ -76,7 +76,7 @@ def _marked(found: Observation, corrected: dict[str, tuple[str, ...]]) -> Observ
 
 
 def render(result: Result, text_of: Callable[[str], str]) -> str:
-    """Return what the agent reads. `text_of` returns a document's text at the time of the action."""
+    """Return a result in the form of the paper. `text_of` returns a document's text at the time of the action."""
 
     def line(id: str) -> str:
         return f"[{id}] {text_of(id)}"
@@ -127,7 +127,7 @@ def _with_slot(
     line: Callable[[str], str],
     text_of: Callable[[str], str],
 ) -> str:
-    """Return a page of results with what its slot holds below it; a document shown above is named by id."""
+    """Return a page of results followed by its slot; a document already on the page is named by id only."""
     parts, above = [shown], set(ids)
     for one in learnt:
         learnt_from = shorten(text_of(one.index), _ALIAS, placeholder=" …")
@@ -142,7 +142,7 @@ def _with_slot(
 
 
 def _said_of_page(opened: Opened) -> str:
-    """Return the line above a page of links."""
+    """Return the heading of a page of links."""
     if not opened.links:
         return "It links to nothing that matches."
     more = f" Read it with page {opened.page + 1} for more." if opened.page < opened.pages else ""
@@ -192,7 +192,7 @@ def _count(links: int) -> str:
 def _grouped(targets: Sequence[ShownDocument]) -> list[list[ShownDocument]]:
     """Group documents by the kind of fact they state, in order of appearance, and fold mirrored facts into one.
 
-    Two sentences of the same words in another order state one fact from both ends. The kind of a fact is its sentence
+    Two sentences with the same words in another order state one fact from both ends. The kind of a fact is its sentence
     without names and numbers.
     """
     groups: dict[tuple[str, ...], dict[tuple[str, ...], list[ShownDocument]]] = {}

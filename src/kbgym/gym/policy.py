@@ -1,7 +1,7 @@
-"""The interface of policies: what an agent may see, and the action it returns.
+"""The policy interface: the view of an agent, its tasks, and the agenda of a curator.
 
-A policy is a function from a view to one action. It is given no world, no store and no gold before its answer. One
-policy object plays one pass; it may remember what it likes, but everything it needs is in the view.
+A policy is a function from a view to one action. It has no access to the world, to the store, or to a gold before its
+answer. One policy object plays one pass. It may keep state, but the view has everything it needs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kbgym.gym.tools import MOST_TARGETS, Role
 
 T = TypeVar("T")
 
-# What a backward pass is told about its forward pass, and nothing finer.
+# All that a backward pass is told about the outcome of its forward pass.
 PassVerdict = Literal["out of budget", "wrong", "right"]
 
 
@@ -35,11 +35,11 @@ class Forward(msgspec.Struct, frozen=True, tag="forward"):
 
 
 class Lookup(msgspec.Struct, frozen=True):
-    """A search that finds members of a key: its words, and the first page nobody has looked at.
+    """A search for members of a key: its words and its first unread page.
 
-    `members` is how many the page before it had, None where no page was looked at. It is after documents of these
-    `kinds` (all of the key's, where none are named) and at most so many pages long (0: until they end). One that
-    `seeks` a document is over when a sentence was seen that begins so.
+    `members` is the number of members on the previous page, None if no page was read. The search is for documents of
+    these `kinds` (empty: all kinds of the key) and has at most the given number of pages (0: no limit). A search that
+    `seeks` a document ends when a sentence with that beginning is seen.
     """
 
     query: str
@@ -50,18 +50,18 @@ class Lookup(msgspec.Struct, frozen=True):
     seeks: tuple[str, ...] = ()
 
 
-# Why a key is worth work. named: this question names it; asked: an earlier one did; incomplete: its index misses a
+# Why a key is on the agenda. named: this question names it; asked: an earlier one did; incomplete: its index misses a
 # document that was seen; doubted: other documents imply one it lacks; changed: facts under it changed; sibling: no
-# question named it, but questions ask for its kind.
+# question names it, but questions ask for its kind.
 Reason = Literal["named", "asked", "incomplete", "doubted", "changed", "sibling"]
 
 
 class IndexTask(msgspec.Struct, frozen=True):
-    """A key worth an index, as the agenda knows it from the trace.
+    """The task of building or completing the index of a key, derived from the trace.
 
-    `text` is the sentence its index has or is to be given. `known` are documents that belong under it and are not
-    linked, as (id, text), `linked` those that are, `lookups` what is still to be searched for: without any, `known` is
-    all there is. With `then` the key is one step further (the cities of everybody with a job).
+    `text` is the present or intended sentence of the index. `known` are documents under the key that are not linked
+    yet, as (id, text), `linked` those that are, `lookups` the remaining searches; without any, `known` is complete.
+    With `then` the key has one more step (the cities of all people with a job).
     """
 
     kind: str
@@ -81,10 +81,9 @@ class IndexTask(msgspec.Struct, frozen=True):
 
 
 class Backward(msgspec.Struct, frozen=True, tag="backward"):
-    """The curator's task: the question, the whole forward trajectory, the gold, and how it went.
+    """The curator's task: the question, the whole forward trajectory, the gold, and the outcome.
 
-    `agenda` is empty in the paper's protocol. None of it comes from a world or a test set: it is what earlier passes
-    saw and left.
+    `agenda` is empty in the paper's protocol. It is derived from earlier passes only, never from a world or a test set.
     """
 
     question: str
@@ -99,7 +98,7 @@ Task = Forward | Backward
 
 
 class View(msgspec.Struct, frozen=True):
-    """Everything an agent may see at one step. What changes from step to step comes last, so that prompts cache."""
+    """Everything an agent may see at one step. Fields that change between steps come last, so that prompts cache."""
 
     role: Role
     task: Task
@@ -108,7 +107,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 class AgentFailed(Exception):
-    """The agent itself could not go on (no valid reply, a crash): the pass ends unscored, with this reason."""
+    """The agent itself failed (no valid reply, a crash); the pass ends unscored with this reason."""
 
 
 class Policy(Protocol):
@@ -118,14 +117,14 @@ class Policy(Protocol):
 class Agenda(Protocol):
     """Rank the keys worth indexing next, using only the questions and results of earlier passes.
 
-    Every question and every turn is noted in the order of the trace, live or replayed; nothing is stored on disk.
+    Questions and turns are recorded in the order of the trace, live or replayed; nothing is stored on disk.
     """
 
     def note_question(self, text: str, lesson: Hashable = None) -> None:
         """Record a question; its lesson is active until it is released."""
 
     def note_turn(self, action: Action, result: Result, look: Look) -> None:
-        """Record an action and its result. `look` returns the text and links of a document of the store as it is."""
+        """Record an action and its result. `look` returns the current text and links of a document."""
 
     def index_tasks(self, question: str, lesson: Hashable = None) -> tuple[IndexTask, ...]:
         """Return the tasks for a question, best first, and reserve their keys for its lesson."""
@@ -140,7 +139,7 @@ class Agenda(Protocol):
         """Return the text of the index for a task."""
 
 
-# A fresh policy for every pass.
+# A function that creates a policy for a pass.
 Agent = Callable[[], Policy]
 
 # A generator that yields actions, is sent their observations and returns a value.

@@ -1,8 +1,8 @@
-"""The ten tools: their names, roles, schemas and validation.
+"""The ten tools of agents: names, roles, schemas and validation.
 
-A role is a tool set: a reader is never shown an editing tool. `parse` turns what an agent sent into an action and never
-fails: what cannot be understood becomes `Invalid`, whose observation says why. Nothing here knows the store, or how
-results read as text (`observations.py`).
+A role is a set of tools: a reader is never shown an editing tool. `parse` converts a call of an agent into an action
+and never fails: an invalid call becomes `Invalid`, whose observation gives the reason. This module is independent of
+the store and of the rendering of results (`observations.py`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_PAGE = 1_000_000_000
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """One tool as an agent sees it: a name, what it does, and a JSON schema that never changes within a run."""
+    """A tool as an agent sees it: its name, its description and a JSON schema that never changes within a run."""
 
     name: str
     action: type[Any]
@@ -138,7 +138,7 @@ def openai_tools(role: Role) -> list[dict[str, Any]]:
 
 
 def parse(name: str, arguments: Mapping[str, Any], role: Role) -> Action:
-    """Return the action of a call, checked and with tidy texts, or `Invalid` with the reason."""
+    """Return the action of a call, validated and with normalised texts, or `Invalid` with the reason."""
     shown = "".join(c for c in name[:40] if c.isprintable())
     if name not in ROLES[role]:
         return Invalid(shown, f"there is no tool {shown!r} here; the tools are {', '.join(ROLES[role])}.")
@@ -153,13 +153,13 @@ def parse(name: str, arguments: Mapping[str, Any], role: Role) -> Action:
 
 
 def check(action: Action, role: Role) -> Action:
-    """Return an action with tidy texts, or `Invalid`. Every action is checked here before it is applied."""
+    """Return an action with normalised texts, or `Invalid`. Every action is validated here before it is applied."""
     name = action.__struct_config__.tag
     if isinstance(action, Invalid):
         return Invalid(_plain(str(action.name))[:40], _plain(str(action.reason)))
     if name not in ROLES[role] and not (isinstance(action, Correct) and role == "curator"):
         return Invalid(str(name), f"there is no tool {name!r} here; the tools are {', '.join(ROLES[role])}.")
-    try:  # a policy written in Python can put anything into a field; the trace must stay readable
+    try:  # a policy in Python can put any value into a field, but the trace must stay readable
         action = msgspec.convert(msgspec.to_builtins(action), type(action))
     except (msgspec.ValidationError, TypeError, RecursionError) as error:
         return Invalid(str(name), _plain(f"{name}: {error}."))
@@ -206,5 +206,5 @@ def _number(value: int) -> str:
 
 
 def _plain(sentence: str) -> str:
-    """Return another library's message as one short line."""
+    """Return a message of another library as one short line."""
     return "".join(c for c in sentence[:400].replace("`", "'").replace(" - at '$.", " in '") if c.isprintable())[:200]

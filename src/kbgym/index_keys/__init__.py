@@ -1,8 +1,8 @@
-"""The key that an index sentence names: one recogniser for guard, agents, agenda, audit and serving.
+"""Index keys: the recogniser of keys in index sentences, for guard, agents, agenda, audit and serving.
 
-A key is anything several documents share and questions come by: a name (`person`), everybody with a value of an
-attribute (`job`), everybody in a relation to a person (`friend`), or, with `then`, what is stated of each of those
-("Cities of people whose job is tanner"). It knows English words for these and no world: callers supply the values.
+A key is a property shared by several documents and used in questions: a name (`person`), all people with a value of an
+attribute (`job`), all people in a relation to a person (`friend`), or, with `then`, an attribute of each of those
+("Cities of people whose job is tanner"). The vocabulary is English and independent of worlds: callers supply values.
 """
 
 from kbgym.index_keys.recognise import IndexKey, KeyVocabulary, Span, names, same_key, worded_key

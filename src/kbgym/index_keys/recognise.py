@@ -1,8 +1,8 @@
-"""From a sentence to the key it names.
+"""Recognition of the key that a sentence names.
 
-The value is looked for first; the other words must say which key it is, or nothing. Any other sentence ("Residents of X
-born in 1950", two people, a value and a person) names no key, because a guess could hold an index for one of other
-members. Case, articles, full stops, plurals and the order of the words do not matter.
+The value is matched first; the other words must identify the key or carry no meaning. Any other sentence ("Residents of
+X born in 1950", two people, a value and a person) names no key, because a guess could mistake an index for one with
+other members. Case, articles, full stops, plurals and word order are ignored.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kbgym.index_keys.relations import BASIC, HALVES, PATHS, plural
 from kbgym.index_keys.words import ASKED_BY_WORD, KIND_WORDS, PERSON_WORDS, RELATION_WORDS, many, telling, words_of
 
 PERSON = "person"
-_MOST_WORDS = 40  # an index sentence is short
+_MOST_WORDS = 40  # limit on the length of an index sentence
 
 
 class IndexKey(msgspec.Struct, frozen=True):
-    """What an index is about: a name (`person`), everybody with an attribute (`job`), a relation (`friend`).
+    """The subject of an index: a name (`person`), all people with an attribute (`job`), a relation (`friend`).
 
-    With `then`, one step further: what is stated of each of those people ("Cities of people whose job is tanner"). A
+    With `then`, an attribute of each of those people ("Cities of people whose job is tanner"). A
     relation over another is written with a full stop: `spouse.friend`.
     """
 
@@ -38,7 +38,7 @@ class IndexKey(msgspec.Struct, frozen=True):
 
 
 class Span(NamedTuple):
-    """A known value in a sentence: from which word to which, what kind it is, the value as it is written elsewhere."""
+    """A known value in a sentence: its first and last word, its kind, and its usual spelling."""
 
     start: int
     end: int
@@ -64,7 +64,7 @@ def is_relation(word: str) -> bool:
 
 @lru_cache(maxsize=200_000)
 def names(text: str, key: IndexKey) -> bool:
-    """Return True if a sentence names this key and says nothing else."""
+    """Return True if a sentence names this key and nothing else."""
     words, of = words_of(text), key.kind if key.kind in KIND_WORDS else PERSON
     return any(
         words[start : start + len(form)] == form and _read(words, start, start + len(form), of) == (key.kind, key.then)
@@ -75,7 +75,7 @@ def names(text: str, key: IndexKey) -> bool:
 
 @lru_cache(maxsize=100_000)
 def _forms(kind: str, value: str) -> tuple[tuple[str, ...], ...]:
-    """Return the ways to write a value: as it is; a job or hobby in the plural; a date in words."""
+    """Return the spellings of a value: unchanged; a job or hobby in the plural; a date in words."""
     forms = [value]
     if kind in ("job", "hobby"):
         forms.append(many(value))
@@ -90,7 +90,7 @@ def _forms(kind: str, value: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _read(words: tuple[str, ...], start: int, end: int, of: str) -> tuple[str, str] | None:
-    """Return the kind and the `then` of the words around a value of this kind; None if they say something else."""
+    """Return the kind and `then` given by the words around a value of this kind, or None if there are other words."""
     if len(words) > _MOST_WORDS:
         return None
     before, after = words[:start], words[end:]
@@ -125,7 +125,7 @@ def _read(words: tuple[str, ...], start: int, end: int, of: str) -> tuple[str, s
 
 
 def _related(words: tuple[str, ...]) -> list[str | tuple[str, ...]]:
-    """Return words, those that together name a relation as one."""
+    """Return the words, with those that together name a relation joined."""
     found: list[str | tuple[str, ...]] = []
     place = 0
     while place < len(words):
@@ -185,7 +185,7 @@ class KeyVocabulary:
                 keys[IndexKey(read[0], value, read[1])] = None
         if len(keys) < 2:
             return next(iter(keys), None)
-        # Where one word is both a job and a hobby, and nothing around it says which, the first will do.
+        # If a word is both a job and a hobby and the context does not decide, use the first.
         alike = len({key.value for key in keys}) == 1 and all(key.kind in KIND_WORDS for key in keys)
         return min(keys, key=lambda key: key.kind) if alike else None
 
@@ -241,7 +241,7 @@ def worded_key(text: str) -> IndexKey | None:
 
 
 def same_key(one: str, other: str) -> bool:
-    """Return True if two sentences are surely indexes of one key. A bare value is no index of everybody who has it."""
+    """Return True if two sentences are certainly indexes of one key. A bare value is not an index of its holders."""
     for text, twin in ((one, other), (other, one)):
         key = worded_key(text)
         if key is not None and words_of(twin) != words_of(key.value) and names(twin, key):

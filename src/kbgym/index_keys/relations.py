@@ -1,6 +1,6 @@
-"""Relations between people: compositions of other relations, and plural forms.
+"""Relations between people: their composition from other relations, and plural forms.
 
-A path is walked outwards from a person: the aunt of X is the sister of a parent of X, so ("parent", "sister").
+A path is followed outwards from a person: the aunt of X is the sister of a parent of X, so ("parent", "sister").
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 BASIC = "spouse husband wife parent father mother child son daughter sibling brother sister friend".split()
 
-# What a person of known gender is called.
+# Terms for a person of known gender.
 GENDERED = {
     "father": ("parent", "male"),
     "mother": ("parent", "female"),
@@ -22,7 +22,7 @@ GENDERED = {
     "wife": ("spouse", "female"),
 }
 
-# The two relations that together are one that no list of PhantomWiki's names.
+# Pairs of relations whose union is not named in PhantomWiki's lists.
 HALVES = {
     "parent": ("mother", "father"),
     "child": ("daughter", "son"),
@@ -86,7 +86,7 @@ def plural(relation: str) -> str:
 
 @lru_cache(maxsize=1_000)
 def singular(word: str) -> str | None:
-    """Return the relation a word names, in the singular or the plural, or None."""
+    """Return the relation that a singular or plural word names, or None."""
     for relation in (*BASIC, *PATHS):
         if word in (relation, plural(relation)):
             return relation

@@ -1,4 +1,4 @@
-"""Sentences as words, and the words index sentences are made of."""
+"""Tokenization of sentences, and the vocabulary of index sentences."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-# A word (C++ and C# are not C), or a sign that changes what is said. A full stop, comma or colon that ends something is
-# no sign; dots, colons and the like between two words are (`x..y` is not `x...y`), and so is whatever only code,
-# numbers and money use.
+# A word (C++ and C# are not C), or a sign that changes the meaning. Punctuation at the end of a word is ignored;
+# dots, colons and the like between two words count as signs (`x..y` is not `x...y`), as do characters used only in
+# code, numbers and amounts of money.
 _WORD = r"[^\W_]+(?:['’-][^\W_]+)*[+#]*"
 _SIGNS = (
     r"[<>=≤≥≠±−%$€£&|*^~@#+\\/\[\]{}]+",
@@ -29,14 +29,14 @@ def tokens(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=200_000)
 def words_of(text: str) -> tuple[str, ...]:
-    """Return words in small letters, without the possessive ending, and signs."""
-    # Small before it is cut up: some letters are two when small.
+    """Return words in lower case without the possessive ending, and signs."""
+    # Lower case before splitting, since some letters become two.
     small = unicodedata.normalize("NFC", text).casefold().replace("’", "'")
     return tuple(token.removesuffix("'s") for token in tokens(small))
 
 
 def telling(words: Iterable[str]) -> frozenset[str]:
-    """Return the words that carry meaning: no small words, and none that any index may have."""
+    """Return the words that carry meaning, without stop words and the generic words of indexes."""
     return frozenset(words) - _SMALL - _GENERIC
 
 
@@ -47,7 +47,7 @@ _GENERIC = frozenset(
     "index indexes list all every each everyone everybody anyone everything documents document facts fact known about"
     " information record records overview directory hub entry see links page reference set group collection".split()
 )
-# What a sentence about a value of each attribute may say besides the value.
+# Words allowed beside the value in a sentence about each attribute.
 _PEOPLE = "people person persons "
 KIND_WORDS = {
     kind: frozenset((_PEOPLE + words).split())
@@ -61,10 +61,10 @@ KIND_WORDS = {
         "born": "born date birth birthday birthdays dates",
     }.items()
 }
-# The same for somebody's name, alone and with a relation.
+# Words allowed beside a person's name, alone and with a relation.
 PERSON_WORDS = frozenset("person profile biography bio details summary stated regarding concerning own".split())
 RELATION_WORDS = frozenset("people person persons relation relations relatives family s".split())
-# What may be asked of each of several people.
+# Attributes that may be asked of each of several people.
 ASKED = {
     "job": ("jobs", "job", "occupations", "occupation"),
     "hobby": ("hobbies", "hobby", "pastimes"),

@@ -1,1 +1,1 @@
-"""Finding texts: embedders, the vector cache, indexes, and the engine that keeps them in step."""
+"""Text search: embedders, the vector cache, indexes, and the engine that keeps the indexes in sync."""

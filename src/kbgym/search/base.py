@@ -1,4 +1,4 @@
-"""Names of the kinds of search, and the interface of texts that a backend keeps.
+"""Search kinds, and the interface of texts stored in a backend.
 
 Settings and command-line options import this module, so it loads no numpy.
 """
@@ -29,7 +29,7 @@ def search_named(name: object) -> SearchKind:
 
 
 class TextBase(Protocol):
-    """Immutable texts in a backend, which supplies the indexes that they are searched with."""
+    """Immutable texts in a backend, which supplies their search indexes."""
 
     def indexes(
         self,

@@ -1,9 +1,9 @@
-"""BM25: a ranking by shared words, without a model.
+"""BM25 index in memory, which ranks texts by shared words without a model.
 
-Texts loaded at once lie in arrays sorted by term. Texts put later are appended to short lists beside them, so an edit
-costs its own words and is found by the next search. A removed row keeps its place and counts for nothing, until half of
-all rows are removed. A score is the same sum in the same order whatever was put before, and on any machine. A text that
-shares no term with the query is no hit.
+Texts loaded in bulk are stored in arrays sorted by term. Texts put later are appended to short lists beside them, so an
+edit costs time proportional to its own words and is visible to the next search. A removed row keeps its position but is
+ignored, until half of all rows are removed. Scores are summed in a fixed order, so they depend neither on earlier edits
+nor on the machine. A text that shares no term with the query is not a hit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Numbers = NDArray[np.int32]
 Scores = NDArray[np.float64]
 
 NO_ROWS: Numbers = np.empty(0, dtype=np.int32)
-_MANY = 4096  # rows below which removed ones are not worth a compaction
+_MANY = 4096  # rows below which compaction is not worthwhile
 _TOLD = 4096  # texts between two calls of the progress callback
 
 
@@ -40,7 +40,7 @@ class BM25Index:
         self._gone = array("i")
         self._total = 0
         self._numbers: dict[str, int] = {}
-        self._held = array("i")  # in how many texts each term stands now
+        self._held = array("i")  # current document frequency of each term
         self._starts: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
         self._sorted_rows: Numbers = NO_ROWS
         self._sorted_times: Numbers = NO_ROWS
@@ -63,7 +63,7 @@ class BM25Index:
     # -- changing -----------------------------------------------------------------------------------------------------
 
     def load(self, items: Iterable[tuple[str, str]], tick: ProgressCallback | None = None) -> None:
-        """Put many texts; into an empty index all of them are sorted at once."""
+        """Put many texts; an empty index sorts all of them at once."""
         if self._ids:
             for id, text in items:
                 self.put(id, text)
@@ -129,7 +129,7 @@ class BM25Index:
             self._compact()
 
     def _compact(self) -> None:
-        """Renumber the rows without the removed ones and merge what was put later."""
+        """Drop removed rows, renumber the others and merge texts put later."""
         alive = np.ones(len(self._ids), dtype=np.bool_)
         alive[self._gone] = False
         which = [np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))]
@@ -198,7 +198,7 @@ class BM25Index:
         return [float(score) for score in scores]
 
     def _known(self, weighed: Weighed) -> list[tuple[int, float]]:
-        """Return the terms that the index has, by number, each with its highest score."""
+        """Return the numbers of the terms in the index, each with its highest score."""
         return [(self._numbers[term], scale) for term, scale in weighed.terms if term in self._numbers]
 
     def _hits(self, rows: Numbers, scores: Scores, end: int) -> list[Hit]:
@@ -207,12 +207,12 @@ class BM25Index:
         lowest = float(np.partition(scores, len(scores) - end)[len(scores) - end])
         above = scores > lowest
         hits = [(self._ids[row], float(score)) for row, score in zip(rows[above], scores[above], strict=True)]
-        # Thousands may be equal at the page's edge: of them the first by id.
+        # Thousands of hits may tie at the page boundary; take the first by id.
         equal = (self._ids[row] for row in rows[scores == lowest])
         return hits + [(id, lowest) for id in heapq.nsmallest(end - len(hits), equal)]
 
     def _postings(self, number: int) -> Iterator[tuple[Numbers, Numbers]]:
-        """Yield the rows that hold a term, in order and with removed ones, and the frequency in each."""
+        """Yield the rows that contain a term in order, removed ones included, and the frequency in each."""
         if number + 1 < len(self._starts):
             start, end = self._starts[number], self._starts[number + 1]
             yield self._sorted_rows[start:end], self._sorted_times[start:end]
@@ -221,7 +221,7 @@ class BM25Index:
             yield np.array(rows, dtype=np.int32), np.array(times, dtype=np.int32)
 
     def _found(self, number: int, rows: Numbers) -> Numbers:
-        """Return the frequency of a term in each of some rows."""
+        """Return the frequency of a term in each of the given rows."""
         found: Numbers = np.zeros(len(rows), dtype=np.int32)
         for held, times in self._postings(number):
             if len(held):

@@ -1,7 +1,7 @@
 """Caches: vectors on disk between runs, by hash of model and text, and a thread-safe LRU cache in memory.
 
-The disk cache is one sqlite file that several processes may use at once. It may be deleted at any time. If it cannot be
-used, work continues in memory after one warning.
+The disk cache is one SQLite file that several processes may use concurrently. It may be deleted at any time. If it
+cannot be used, work continues in memory after one warning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 FILE = "vectors-1.sqlite3"
-_ROWS_PER_QUERY = 500  # below every sqlite's limit on parameters
+_ROWS_PER_QUERY = 500  # below the parameter limit of any SQLite build
 _WAIT_SECONDS = 10.0
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
 
@@ -50,7 +50,7 @@ def keys(model: str, texts: Iterable[str]) -> list[bytes]:
 
 
 class LRUCache(Generic[K, V]):
-    """An LRU cache for several threads, bounded by the total size of its values."""
+    """A thread-safe LRU cache, bounded by the total size of its values."""
 
     def __init__(self, maxsize: int) -> None:
         self._values: cachetools.LRUCache[K, tuple[V, int]] = cachetools.LRUCache(maxsize, itemgetter(1))
@@ -68,7 +68,7 @@ class LRUCache(Generic[K, V]):
         return found, [key for key in values if key not in found]
 
     def put(self, key: K, value: V, size: int = 1) -> None:
-        with self._lock, contextlib.suppress(ValueError):  # a value larger than the cache is not kept
+        with self._lock, contextlib.suppress(ValueError):  # a value larger than the cache is not stored
             self._values[key] = value, size
 
 
@@ -87,7 +87,7 @@ class VectorCache:
             return self._guarded(lambda connection: _fill(connection, dict(places), out))
 
     def put(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Store vectors; an existing row of the right size stays as it is."""
+        """Store vectors; an existing row of the right size is kept."""
         rows = [(key, row.tobytes()) for key, row in zip(keys, vectors, strict=True)]
         with self._lock:
             self._guarded(lambda connection: _insert(connection, rows))
@@ -107,7 +107,7 @@ class VectorCache:
         except (sqlite3.Error, OSError) as error:
             if self.path is None:
                 raise
-            warnings.warn(f"the vector cache {self.path} cannot be used ({error}); going on in memory.", stacklevel=4)
+            warnings.warn(f"the vector cache {self.path} cannot be used ({error}); continuing in memory.", stacklevel=4)
             self.path = None
             with contextlib.suppress(sqlite3.Error):
                 self.close()
@@ -127,14 +127,14 @@ class VectorCache:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(_SCHEMA)
-        connection.execute("SELECT key, vector FROM vectors LIMIT 0")  # a table of another shape fails here
+        connection.execute("SELECT key, vector FROM vectors LIMIT 0")  # fails if the table has another schema
         return connection
 
 
 def _fill(connection: sqlite3.Connection, places: dict[bytes, int], out: NDArray[np.float32]) -> dict[bytes, int]:
     size = out.shape[1] * 4
     for rows in _rows(connection, list(places)):
-        # A row of another size counts as unknown.
+        # A row of another size is treated as unknown.
         found = [(places.pop(key), blob) for key, blob in rows if key in places and len(blob) == size]
         if found:
             joined = np.frombuffer(b"".join([blob for _, blob in found]), dtype=np.float32)
@@ -143,7 +143,7 @@ def _fill(connection: sqlite3.Connection, places: dict[bytes, int], out: NDArray
 
 
 def _rows(connection: sqlite3.Connection, wanted: list[bytes]) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Yield blocks of stored rows with all wanted ones among them: by look-up, or in one pass if that reads less."""
+    """Yield batches of stored rows that include all wanted ones, by lookup or, if cheaper, by one full scan."""
     (held,) = connection.execute("SELECT max(rowid) FROM vectors").fetchone()
     if len(wanted) > _ROWS_PER_QUERY and len(wanted) * 2 > (held or 0):
         cursor = connection.execute("SELECT key, vector FROM vectors")

@@ -1,4 +1,4 @@
-"""Embedders: the protocol, a cache around any embedder, endpoints, packages, and a hashing one for tests.
+"""Embedders: the protocol, a caching wrapper, endpoints, packages, and a hashing embedder for tests.
 
 Embedders turn texts into vectors of unit length.
 """
@@ -33,15 +33,15 @@ Places = dict[bytes, int]  # cache key to the position of the first text that ha
 _SAVE_BATCH = 256  # vectors of single queries written to the cache together
 _REQUEST = 64  # texts in one request to an endpoint
 _TIMEOUT = 60.0  # seconds
-_BATCH = 1024  # texts embedded between two commits to the cache: what an interrupted cold start can lose
+_BATCH = 1024  # texts embedded between two commits to the cache; an interrupted cold start loses at most this many
 
 
 class Embedder(Protocol):
-    """Turns texts into float32 rows of unit length, deterministically."""
+    """Deterministic mapping from texts to float32 rows of unit length."""
 
     @property
     def name(self) -> str:
-        """The name in cache keys and traces; embedders of the same name must return the same vectors."""
+        """Return the name used in cache keys and traces; embedders of one name must return the same vectors."""
 
     @property
     def dimensions(self) -> int: ...
@@ -50,7 +50,7 @@ class Embedder(Protocol):
 
 
 class Reranker(Protocol):
-    """Scores texts for a query, by reading both together."""
+    """Cross-encoder that scores texts for a query by reading both together."""
 
     @property
     def name(self) -> str: ...
@@ -59,7 +59,7 @@ class Reranker(Protocol):
 
 
 class CachedEmbedder:
-    """An embedder with an LRU cache in memory and a cache on disk, and perhaps a reranker. Thread-safe."""
+    """An embedder with an LRU cache in memory, a cache on disk and an optional reranker. Thread-safe."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class CachedEmbedder:
         reranker: Reranker | None = None,
     ) -> None:
         self.embedder, self.reranker = embedder, reranker
-        self.prefix: str = getattr(embedder, "prefix", "")  # before a query
+        self.prefix: str = getattr(embedder, "prefix", "")  # prepended to a query
         self._cache = cache
         self._remember = remember
         self._recent: LRUCache[bytes, Vectors] = LRUCache(remember)
@@ -87,8 +87,8 @@ class CachedEmbedder:
     def embed(self, texts: Sequence[str], tick: ProgressCallback | None = None, behind: bool = False) -> Vectors:
         """Return the vectors in order.
 
-        With `behind`, new vectors are written to disk in batches and by `save`, so that a query does not wait for a
-        transaction of its own.
+        With `behind`, new vectors are written to disk in batches and by `save`, so that a query does not wait for its
+        own transaction.
         """
         names = keys(self.embedder.name, texts)
         out = np.empty((len(texts), self.dimensions), dtype=np.float32)
@@ -101,7 +101,7 @@ class CachedEmbedder:
             out[repeated] = out[[places[names[place]] for place in repeated]]
         if tick is not None:
             tick(len(texts), len(texts), "embedding")
-        # A bulk load would only evict the queries.
+        # A bulk load would only evict queries from the LRU cache.
         if len(texts) <= self._remember // 4:
             self._store(places, out)
         return out
@@ -149,7 +149,7 @@ class CachedEmbedder:
 
 
 class HashEmbedder:
-    """Hashes words and their letter trigrams to signed counts, for tests. It sees spelling, not meaning."""
+    """Hash words and their letter trigrams to signed counts, for tests. It sees spelling, not meaning."""
 
     def __init__(self, dimensions: int = 256) -> None:
         self.dimensions = dimensions
@@ -158,12 +158,12 @@ class HashEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         counts = np.zeros((len(texts), self.dimensions), dtype=np.float64)
-        counts[:, 0] = 1  # no text has the zero vector, not even the empty one
+        counts[:, 0] = 1  # no text has the zero vector, even the empty text
         for row, text in zip(counts, texts, strict=True):
             for word in text.lower().split():
                 for place, amount in self._hashed(word.strip(".,;:!?\"'()")):
                     row[place] += amount
-        # Sums of integers are exact in any order, so the result is the same on every machine.
+        # Integer sums are exact in any order, so the result is the same on every machine.
         unit: Vectors = (counts / np.sqrt((counts * counts).sum(axis=1, keepdims=True))).astype(np.float32)
         return unit
 
@@ -181,7 +181,7 @@ class HashEmbedder:
 
 
 class NoEmbedder:
-    """A placeholder for searches by words, which embed nothing."""
+    """A placeholder for word search, which embeds nothing."""
 
     name = "none"
     dimensions = 1
@@ -206,7 +206,7 @@ class EndpointEmbedder:
         self.name = name
         url, _, self._model = name.removeprefix("openai:").partition("#")
         if not url.startswith(("http://", "https://")) or not self._model:
-            raise BadInput(f"{name!r} names no endpoint; write openai:URL#MODEL.")
+            raise BadInput(f"{name!r} is not an endpoint; use openai:URL#MODEL.")
         self._url = url.rstrip("/") + "/embeddings"
         self._dimensions = 0
 
@@ -230,9 +230,9 @@ class EndpointEmbedder:
             with urlopen(Request(self._url, body, headers), timeout=_TIMEOUT) as reply:
                 found = decode(reply.read(), _Reply).data
         except (OSError, msgspec.DecodeError) as error:
-            raise Failed(f"{self._url} gave no vectors: {error}.") from error
+            raise Failed(f"{self._url} returned no vectors: {error}.") from error
         if len(found) != len(texts):
-            raise Failed(f"{self._url} gave {len(found)} vectors for {len(texts)} texts.")
+            raise Failed(f"{self._url} returned {len(found)} vectors for {len(texts)} texts.")
         return [row.embedding for row in sorted(found, key=attrgetter("index"))]
 
 
@@ -250,7 +250,7 @@ class PackageEmbedder:
         return int(self._model.get_sentence_embedding_dimension())
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        # One by one: padding changes the last bits.
+        # One at a time, since padding changes the last bits.
         rows = [self._model.encode([text])[0] for text in texts]
         return unit_rows(np.array(rows, dtype=np.float64).reshape(len(texts), self.dimensions))
 

@@ -1,4 +1,4 @@
-"""Embed texts in threads beside an event loop, in batches; long texts never delay short ones."""
+"""Batched embedding in threads beside an event loop, in which long texts never delay short ones."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Vector = NDArray[np.float32]
 
 # A text of this many characters takes ten times as long as a typical query. One thread embeds such texts.
 LONG = 300
-# A batch of eight short queries takes three to four times as long as one query: one that arrives during a batch should
-# not wait for more.
+# A batch of eight short queries takes three to four times as long as one query; a query that arrives during a batch
+# should not wait longer.
 _BATCH = 8
 
 
@@ -33,7 +33,7 @@ class _Lane:
 
 
 class EmbeddingQueue:
-    """Vectors by text. A text that several callers wait for is embedded once."""
+    """Vectors by text. A text requested by several callers is embedded once."""
 
     def __init__(self, embedder: CachedEmbedder, remember: int = 4_096) -> None:
         self.embedder = embedder
@@ -43,10 +43,10 @@ class EmbeddingQueue:
         self._short, self._long = _Lane("embedding", _BATCH), _Lane("embedding-long", 1)
 
     async def prepare(self, texts: Iterable[str]) -> None:
-        """Return once the vectors of these texts are known, without blocking the loop."""
+        """Wait until the vectors of these texts are known, without blocking the loop."""
         requested = [self._request(text) for text in dict.fromkeys(texts)]
         if futures := [one for one in requested if isinstance(one, Future)]:
-            # A cancelled caller cancels no future: others may wait for it.
+            # A cancelled caller does not cancel the future: others may wait for it.
             done, _ = await asyncio.wait([asyncio.wrap_future(future) for future in futures])
             for future in done:
                 future.result()
@@ -57,7 +57,7 @@ class EmbeddingQueue:
         return found.result() if isinstance(found, Future) else found
 
     def warm(self) -> None:
-        """Open the model in a thread before the first text needs it."""
+        """Open the model in a thread, ahead of the first text."""
         if (warm := getattr(self.embedder.embedder, "warm", None)) is not None:
             self._short.thread.submit(warm)
 
@@ -79,7 +79,7 @@ class EmbeddingQueue:
             return future
 
     def _work(self, lane: _Lane) -> None:
-        """Embed the next batch of a lane; earlier batches may have left none."""
+        """Embed the next batch of a lane, which may be empty."""
         with self._lock:
             batch = [lane.waiting.popleft() for _ in range(min(lane.batch, len(lane.waiting)))]
         if not batch:

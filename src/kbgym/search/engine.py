@@ -1,4 +1,4 @@
-"""Search by vectors, by words or by both, over an embedder, an index of vectors and one of words kept in step.
+"""Search engines by vectors, by words or by both, over an embedder, a vector index and a word index kept in sync.
 
 A hybrid score is two parts cosine and three parts BM25, both scaled to [0, 1]: the cosine between those of the best
 `DEPTH` texts (1 for the first, 0 for the last), the BM25 score as a share of the highest. A text that is neither among
@@ -21,12 +21,12 @@ from kbgym.search.index import ExactIndex, Fetch, Hit, VectorIndex, page_of
 from kbgym.search.words import KeptWords, WordRanking, shares_in_parts
 
 DEPTH = 200
-# The share of vectors. From 0.3 to 0.5 recall@5 was at least that of the better of the two, less 0.003, on MuSiQue,
-# HotpotQA, people and PhantomWiki; at 0.55 it fell below it on PhantomWiki. Sums of reciprocal ranks found less (0.676
+# Weight of the vectors. From 0.3 to 0.5, recall@5 on MuSiQue, HotpotQA, people and PhantomWiki was at least that of the
+# better of the two, less 0.003; at 0.55 it was lower on PhantomWiki. Reciprocal rank fusion had a lower recall (0.676
 # instead of 0.700 on HotpotQA).
 WEIGHT = 0.4
 
-# A reader that pages repeats its query: ten pages cost one pass over the matrix.
+# A reader that pages repeats its query, so ten pages cost one pass over the matrix.
 _AHEAD = 50
 _RANKINGS = 256
 Beside = Mapping[str, tuple[str, ...]]  # the documents before and after a document on its page
@@ -50,7 +50,7 @@ def blend(near: Fetch, words: WordRanking, query: str, offset: int, limit: int) 
     shared = words.scores(query, [id for id, _ in nearest])
     for (id, cosine), score in zip(nearest, shared, strict=True):
         found[id] = WEIGHT * ((cosine - low) / spread) + (1 - WEIGHT) * (score / most)
-    if len(by_words) < end and len(nearest) == DEPTH:  # no text left shares a word: the rest ranks by cosine
+    if len(by_words) < end and len(nearest) == DEPTH:  # no other text shares a word, so the rest ranks by cosine
         for id, cosine in near(0, end + len(found)):
             found.setdefault(id, WEIGHT * ((cosine - low) / spread))
     return page_of(found.items(), offset, limit)
@@ -59,14 +59,14 @@ def blend(near: Fetch, words: WordRanking, query: str, offset: int, limit: int) 
 class RankedSearch:
     """Pages of results; a subclass supplies the ranking by vectors (`_near`) and the one by words (`_words`).
 
-    Under the ranking `slot`, index documents are in `trained`, an engine beside this one, and not in this one.
+    Under the ranking `slot`, index documents are in the separate engine `trained` instead of this one.
     """
 
     def __init__(self, kind: SearchKind, beside: Beside | None, embedder: CachedEmbedder) -> None:
         self.kind, self.beside = kind, beside or {}
         self.trained: RankedSearch | None = None
         self.prefix = embedder.prefix
-        # It reads texts, which only a word index keeps.
+        # It needs texts, which only a word index stores.
         self.reranker = None if kind == "vectors" else embedder.reranker
         self._in_order: LRUCache[str, list[Hit]] = LRUCache(_RANKINGS)
 
@@ -83,7 +83,7 @@ class RankedSearch:
         return blend(partial(self._near, self.prefix + query), self._words(), query, offset, limit)
 
     def _reranked(self, query: str, offset: int, limit: int) -> list[Hit]:
-        """Return a page of the ranking whose first `RERANKED` results a cross-encoder has put in its order."""
+        """Return a page of the ranking after a cross-encoder has reordered its first `RERANKED` results."""
         assert self.reranker is not None
         if (first := self._in_order.get(query)) is None:
             ids, texts = self._candidates(query)
@@ -92,7 +92,7 @@ class RankedSearch:
         return (first[offset:] + later)[:limit]
 
     def _candidates(self, query: str) -> tuple[list[str], list[str]]:
-        """Return the ids and texts of the results that the reranker puts in order."""
+        """Return the ids and texts of the results to rerank."""
         ids = [id for id, _ in self._page(query, 0, RERANKED)]
         return ids, [self._text(id) for id in ids]
 
@@ -101,7 +101,7 @@ class RankedSearch:
         return self._in_order[query]
 
     def nearest(self, text: str, limit: int, exclude: Collection[str] = ()) -> list[Hit]:
-        """Return the nearest texts by cosine, whatever the kind of search, without the excluded ids."""
+        """Return the nearest texts by cosine for any kind of search, without the excluded ids."""
         left_out, end = set(exclude), limit + len(exclude)
         hits = self._near(text, 0, end)
         if self.trained is not None:
@@ -111,7 +111,7 @@ class RankedSearch:
     def match(self, query: str, limit: int) -> list[Hit]:
         """Return the best texts with scores that are comparable between queries.
 
-        A score is the cosine, or in a search by words the share of the highest possible score.
+        A score is the cosine or, in word search, the share of the highest possible score.
         """
         if self.kind == "words":
             return shares_in_parts(self._words().parts(), query, limit)
@@ -130,7 +130,7 @@ class RankedSearch:
         raise NotImplementedError
 
     def ids(self) -> Iterable[str]:
-        """Return the ids of an engine that is another's `trained`."""
+        """Return the ids of this engine, which is the `trained` engine of another."""
         raise NotImplementedError
 
     def __contains__(self, id: object) -> bool:
@@ -155,7 +155,7 @@ class RankedSearch:
 
 
 class Engine(RankedSearch):
-    """The search engine of an environment. In a search by words nothing is embedded and no text is near another."""
+    """The search engine of an environment. Word search embeds nothing and finds no near-duplicates."""
 
     def __init__(
         self,
@@ -236,4 +236,4 @@ class Engine(RankedSearch):
         return made
 
     async def prepare(self, texts: Iterable[str]) -> None:
-        """Do nothing: texts are embedded when they are used."""
+        """Do nothing, since texts are embedded on use."""

@@ -1,8 +1,8 @@
-"""Build search engines: by vectors, by words or by both, over a store or over texts by id.
+"""Factory of search engines by vectors, by words or by both, over a store or over texts by id.
 
-Vectors are searched exactly up to `THRESHOLD` documents and by the approximate index of the `hnsw` plugin above it:
-an exact search is deterministic and cheap while there are few vectors. `KBGYM_INDEX=exact` or `=approximate` forces
-either. A store whose documents a backend keeps is searched through the indexes of that backend.
+Vectors are searched exactly up to `THRESHOLD` documents, because exact search is deterministic and cheap for few
+vectors, and by the approximate index of the `hnsw` plugin above it. `KBGYM_INDEX=exact` or `=approximate` forces one
+of them. A store whose documents are kept by a backend is searched through the indexes of that backend.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ IndexKind = Literal["exact", "approximate"]
 Texts = Store | Iterable[tuple[str, str]]  # a store, or pairs of id and text
 
 VARIABLE = "KBGYM_INDEX"
-# Measured (benchmarks/RESULTS.md, scale): an exact search of this many takes about 15 ms, three times an embedding.
+# Measured (benchmarks/RESULTS.md, scale): exact search of this many takes about 15 ms, three times an embedding.
 THRESHOLD = 100_000
 
 
@@ -46,8 +46,8 @@ def engine_for(
     """Return a search engine over every text.
 
     Args:
-        brief: The engine serves a few searches only, so building an approximate index would not pay.
-        index: An index that holds the vectors of all texts already.
+        brief: The engine serves only a few searches, so building an approximate index would not pay off.
+        index: An index that already holds the vectors of all texts.
     """
     vectors, words = _indexes(texts, embedder, tick, search, brief, index)
     return Engine(embedder, vectors, search, beside, words)
@@ -60,7 +60,7 @@ def live_engine_for(
     search: SearchKind = "vectors",
     beside: Beside | None = None,
 ) -> LiveEngine:
-    """Return an engine for a process with many clients or staged edits: it embeds in threads and has overlays."""
+    """Return an engine for a process with many clients or staged edits, which embeds in threads and has overlays."""
     from kbgym.search.embedding_queue import EmbeddingQueue
     from kbgym.search.live import LiveEngine
 
@@ -78,7 +78,7 @@ def index_kind(count: int, threshold: int | None = None) -> IndexKind:
 
 
 def approximate_plugin(count: int) -> Any | None:
-    """Return the plugin to index this many texts with, or None if they are searched exactly.
+    """Return the plugin that indexes this many texts, or None if they are searched exactly.
 
     Warn if there are many texts and the plugin's extra is not installed.
     """
@@ -123,7 +123,7 @@ def _vector_index(
 ) -> KeptIndex:
     ids, texts = [id for id, _ in pairs], [text for _, text in pairs]
     plugin = approximate_plugin(len(pairs))
-    # Building the approximate index takes as long as some thousand exact searches.
+    # Building the approximate index costs about a thousand exact searches.
     if plugin and (not brief or os.environ.get(VARIABLE) or plugin.peek(texts, embedder.name) is not None):
         found: KeptIndex = plugin.open_index(ids, texts, embedder, tick)
         return found

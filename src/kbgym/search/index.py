@@ -1,7 +1,7 @@
-"""Vectors by id and the nearest of them: the protocol of indexes and the exact index, which is the default.
+"""Vector indexes: the protocol, and the exact index, which is the default.
 
-A score is the dot product, which for rows of unit length is the
-cosine. The order is (score, highest first, then id), the same whatever was put or removed before.
+A score is the dot product, which for rows of unit length is the cosine. Hits are sorted by score, highest first, then
+by id, independently of earlier edits.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from kbgym.errors import BadInput
 Hit = tuple[str, float]
 Fetch = Callable[[int, int], list[Hit]]  # a ranking: offset and limit in, hits out
 
-BESIDE = 16  # results fetched beyond a page where some may be hidden
+BESIDE = 16  # results fetched beyond a page if some may be hidden
 
 
 class VectorIndex(Protocol):
     """The index of an engine; `search` returns any page, and [] past the last."""
 
     def put(self, id: str, vector: ArrayLike) -> None:
-        """Add a vector or replace the one under this id; it is found from now on."""
+        """Add a vector or replace the one under this id; later searches find it."""
 
     def put_many(self, ids: Sequence[str], vectors: ArrayLike, own: bool = False) -> None:
-        """Put many at once; with `own`, the array is the index's from now on and need not be copied."""
+        """Put many vectors; with `own`, the index takes ownership of the array instead of copying it."""
 
     def remove(self, id: str) -> None:
         """Remove an id. Raise `KeyError` if it is unknown."""
@@ -41,20 +41,20 @@ class VectorIndex(Protocol):
 
 
 class KeptIndex(VectorIndex, Protocol):
-    """An index that returns its vectors."""
+    """An index that can return its vectors."""
 
     def vector(self, id: str) -> NDArray[np.float32]:
         """Return a copy of the vector under an id. Raise `KeyError` if it is unknown."""
 
 
 class ExactIndex:
-    """One growing matrix; a search is one pass over it, then the exact order of the few rows near the page."""
+    """A growing matrix; a search scans it once, then sorts the few rows near the page exactly."""
 
     def __init__(self, dimensions: int | None = None) -> None:
         self._matrix = np.empty((0, dimensions or 0), dtype=np.float32)
         self._ids: list[str] = []
         self._rows: dict[str, int] = {}
-        self._longest = 0.0  # no row is longer: bounds the rounding of the fast pass
+        self._longest = 0.0  # upper bound on row length, which bounds the rounding error of the fast pass
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -70,7 +70,7 @@ class ExactIndex:
         self.put_many([id], np.asarray(vector, dtype=np.float32)[None])
 
     def put_many(self, ids: Sequence[str], vectors: ArrayLike, own: bool = False) -> None:
-        """Put all or none: a wrong shape or a vector that is not finite changes nothing."""
+        """Put all vectors or none; a wrong shape or a non-finite vector changes nothing."""
         rows = np.asarray(vectors, dtype=np.float32)
         if rows.ndim != 2 or len(rows) != len(ids):
             raise BadInput(f"{len(ids)} ids need as many vectors, not an array of shape {rows.shape}.")
@@ -126,13 +126,13 @@ class ExactIndex:
         cut = np.partition(rough, count - end)[count - end] - np.float32(rounding(query, self._longest))
         places = np.flatnonzero(rough >= cut)
         # Products of float32 numbers are exact in float64 and every row is summed alone in the same order, so a score
-        # depends on nothing but its two vectors.
+        # depends only on its two vectors.
         exact = (self._matrix[places] * query.astype(np.float64)).sum(axis=1)
         ranked = sorted(zip((-exact).tolist(), map(self._ids.__getitem__, places.tolist()), strict=True))
         return [(id, -score) for score, id in ranked[offset:end]]
 
     def _grow(self, needed: int, width: int) -> None:
-        # By half, so that old and new rows together never hold much more than twice what is stored.
+        # Grow by half, so that old and new rows together take little more than twice the stored size.
         if needed > len(self._matrix) or width != self._matrix.shape[1]:
             larger = np.empty((max(needed, len(self._matrix) * 3 // 2, 64), width), dtype=np.float32)
             if self._ids:
@@ -141,12 +141,12 @@ class ExactIndex:
 
 
 def rounding(query: NDArray[np.float32], longest: float) -> float:
-    """Return twice the largest error of float32 products with rows: rows further apart are in their true order."""
+    """Return twice the maximum error of float32 products; rows whose scores differ by more are in exact order."""
     return 2 * (len(query) + 2) * 2.0**-24 * length_of(float(query.dot(query))) * longest + 1e-30
 
 
 def length_of(square: float) -> float:
-    """Return the length of a vector by its square. Raise `BadInput` if float32 products could overflow."""
+    """Return the length of a vector from its square. Raise `BadInput` if float32 products could overflow."""
     if not square < 1e18:
         raise BadInput("a vector is not finite, or too long to compare.")
     return math.sqrt(square)
@@ -158,7 +158,7 @@ def page_of(ranked: Iterable[Hit], offset: int, limit: int) -> list[Hit]:
 
 
 def visible_hits(first: Callable[[int], list[Hit]], hidden: Collection[str], end: int) -> list[Hit]:
-    """Return the first `end` hits that are not hidden; `first(n)` gives the first n of the ranking."""
+    """Return the first `end` hits that are not hidden; `first(n)` returns the first n hits of the ranking."""
     most = end + len(hidden)
     asked = min(most, end + BESIDE)
     while True:

@@ -1,7 +1,7 @@
 """Search for a process with many clients: `LiveEngine` over the current store, `Overlay` over a snapshot of it.
 
-An overlay costs nothing to create: it keeps the former state of what the live engine has changed since, and its own
-staged edits. Texts are embedded in threads by an `EmbeddingQueue`.
+An overlay is free to create: it holds only the former state of entries that the live engine has changed since, and its
+own staged edits. Texts are embedded in threads by an `EmbeddingQueue`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of, visible_hits
 from kbgym.search.ranking import FIRST
 from kbgym.search.words import KeptWords, WordRanking, WordsBefore
 
-_READ = 1_024  # texts remembered whose hits were read from a base
+_READ = 1_024  # texts whose hits, read from a base, are cached
 
 
 class ServedEngine(RankedSearch):
-    """Common part of `LiveEngine` and `Overlay`."""
+    """Common base of `LiveEngine` and `Overlay`."""
 
     def __init__(self, embedding: EmbeddingQueue, kind: SearchKind, beside: Beside | None) -> None:
         super().__init__(kind, beside, embedding.embedder)
         self.embedding = embedding
 
     async def prepare(self, texts: Iterable[str]) -> None:
-        """Embed texts in a thread and read what a base in a database has for them."""
+        """Embed texts in a thread and prefetch their hits from a base in a database."""
         wanted = given = list(texts)
-        if self.prefix:  # each may be a query
+        if self.prefix:  # each text may be a query
             wanted = [*given, *(self.prefix + text for text in given)]
         if self.kind != "words":
             await self.embedding.prepare(wanted)
@@ -59,9 +59,9 @@ class ServedEngine(RankedSearch):
 
 
 class LiveEngine(ServedEngine):
-    """The search engine of a live environment. It tells every overlay what is about to change.
+    """The search engine of a live environment. It notifies every overlay before a change.
 
-    In a search by words `index` is empty; in one by vectors `words` is.
+    Word search leaves `index` empty; vector search leaves `words` empty.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class LiveEngine(ServedEngine):
             self.words.remove(id)
 
     def overlay(self) -> Overlay:
-        """Return a search of the current state that later changes do not affect."""
+        """Return a search over the current state, isolated from later changes."""
         made = Overlay(self)
         self._overlays.add(made)
         if isinstance(self.trained, LiveEngine):
@@ -160,7 +160,7 @@ class Overlay(ServedEngine):
         self._own_words = BM25Index()
 
     def keep(self, id: str, vector: Vector | None, text: str | None) -> None:
-        """Keep the state of an id that the live engine is about to change."""
+        """Save the state of an id that the live engine is about to change."""
         if id not in self._apart:
             self._apart.add(id)
             if vector is not None:

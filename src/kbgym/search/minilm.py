@@ -1,13 +1,12 @@
-"""all-MiniLM-L6-v2 on onnxruntime.
+"""The all-MiniLM-L6-v2 embedder on onnxruntime.
 
 The graph ships with the package (`minilm.onnx`, built by scripts/build_minilm_graph.py); the weights are the official
-float32 file, checked by hash and mapped, never copied. A text gets the same bits alone or in any batch: texts are
-batched with others of exactly their length, so nothing is padded, and one thread works on a batch. Another processor
-family may round the last bit otherwise; a trace therefore records results and never embeds again. This module knows
-nothing of caches of vectors.
+float32 file, verified by hash and memory-mapped without copying. A text has bit-identical vectors alone and in any
+batch: a batch holds texts of equal length, so nothing is padded, and runs in one thread. Other processor families may
+round the last bit differently, so a trace records results and never embeds again. This module does not cache vectors.
 
-Under the name with `-int8` the same weights are rounded to whole numbers at load (`minilm_int8.onnx`): faster, other
-vectors, the same promise about batches.
+The `-int8` variant rounds the same weights to integers at load (`minilm_int8.onnx`). It is faster and has different
+vectors, which are independent of the batch too.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from kbgym.search.wordpiece import WordPiece
 
 DIMENSIONS = 384
 GRAPHS = {MINILM.name: Path(__file__).with_name("minilm.onnx"), INT8: Path(__file__).with_name("minilm_int8.onnx")}
-_TOKENS_AT_ONCE = 192  # the fastest batch measured: more falls out of a core's cache
+_TOKENS_AT_ONCE = 192  # the fastest batch measured; a larger one exceeds a core's cache
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
@@ -49,11 +48,11 @@ def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
                 tensors[name] = flat.reshape(entry["shape"])
         return tensors
     except (ValueError, KeyError, TypeError, struct.error) as error:
-        raise errors.Damaged(f"{path} is no safetensors file: {error}.") from error
+        raise errors.Damaged(f"{path} is not a safetensors file: {error}.") from error
 
 
 class MiniLM:
-    """The embedder; files are opened at the first text, because a warm cache never needs them."""
+    """The embedder. Files are opened at the first text, since a warm cache never needs them."""
 
     dimensions = DIMENSIONS
 
@@ -85,7 +84,7 @@ class MiniLM:
         return out
 
     def warm(self) -> None:
-        """Open the files now, so that the first text need not wait for it."""
+        """Open the files now, so that the first text does not wait."""
         self._load()[1](np.zeros((1, 2), dtype=np.int64))
 
     def _load(self) -> tuple[WordPiece, Callable[[NDArray[np.int64]], NDArray[np.float32]]]:
@@ -133,7 +132,7 @@ def _session(weights: dict[str, NDArray[Any]], graph: str) -> Callable[[NDArray[
     session = onnxruntime.InferenceSession(GRAPHS[graph].read_bytes(), options, providers=["CPUExecutionProvider"])
 
     def run(ids: NDArray[np.int64], keep: object = (used, values)) -> NDArray[np.float32]:
-        # `keep`: the session reads the mapped weights for as long as it lives.
+        # `keep` holds the mapped weights alive as long as the session reads them.
         (vectors,) = session.run(["vectors"], {"ids": ids})
         return np.asarray(vectors, dtype=np.float32)
 

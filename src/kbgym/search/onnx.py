@@ -1,6 +1,6 @@
 """BERT models exported to ONNX: embedders and cross-encoders.
 
-Texts are run one at a time, because a quantised model rounds by what else is in the batch.
+Texts run one at a time, because the rounding of a quantised model depends on the batch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Tokens = Sequence[int]
 
 
 def pooling_of(folder: Path) -> str:
-    """Return how a sentence-transformers folder pools its vectors."""
+    """Return the pooling mode of a sentence-transformers folder."""
     file = folder / "1_Pooling" / "config.json"
     try:
         return "cls" if decode(file.read_bytes(), dict[str, Any]).get("pooling_mode_cls_token") else "mean"
@@ -35,7 +35,7 @@ def pooling_of(folder: Path) -> str:
 
 
 class OnnxModel:
-    """A tokenizer and a session, opened at the first text."""
+    """A tokenizer and an inference session, opened at the first text."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -74,8 +74,8 @@ class OnnxModel:
                 try:
                     path = str(self._folder / "model.onnx")
                     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-                except Exception as error:  # onnxruntime has no common class of errors
-                    raise BadInput(f"{self._folder} holds no model that can be run: {error}.") from error
+                except Exception as error:  # onnxruntime has no common exception class
+                    raise BadInput(f"{self._folder} has no usable model: {error}.") from error
                 self._opened = tokenizer, session, [one.name for one in session.get_inputs()]
             return self._opened
 
@@ -117,7 +117,7 @@ class CrossEncoder:
         self._model = OnnxModel(folder)
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return how well each text answers a query."""
+        """Return the relevance score of each text for a query."""
         asked = self._model.encode(query)
 
         def score(text: str) -> float:

@@ -1,8 +1,8 @@
-"""Pages of a ranking in which documents that are set apart take no other document's place.
+"""Pagination of a ranking in which documents that are set apart do not displace others.
 
-A page has its full number of plain documents. Those set apart, such as indexes, come in addition where they rank above
-the page's last plain document: a few a page, the others wait for the next. So every document is on exactly one page, a
-plain one on the page it would have if nothing were set apart.
+A page has its full number of plain documents. Documents set apart, such as indexes, are added if they rank above the
+page's last plain document, up to a limit per page; the others move to the next page. Every document is on exactly one
+page, and a plain document is on the same page as if nothing were set apart.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # replay uses this file and loads no numpy
+if TYPE_CHECKING:  # replay uses this module without numpy
     from kbgym.search.index import Fetch
 
 Rank = tuple[int, str]
@@ -44,7 +44,7 @@ def _page(plain: list[Rank], waiting: deque[Rank], most: int) -> list[str]:
 
 
 def corrections_first(ids: list[str], superseded_by: Callable[[str], tuple[str, ...]]) -> list[str]:
-    """Return a page with each superseded document behind its corrections, which take no other document's place."""
+    """Return a page with the corrections of each superseded document inserted before it."""
     found: dict[str, None] = {}
     for id in ids:
         found.update(dict.fromkeys((*superseded_by(id), id)))
@@ -52,7 +52,7 @@ def corrections_first(ids: list[str], superseded_by: Callable[[str], tuple[str, 
 
 
 def whole_ranking(search: Fetch) -> Iterator[str]:
-    """Yield every id of a ranking, fetched in stretches that double: few pages are asked for, so little is fetched."""
+    """Yield every id of a ranking, fetched in batches that double in size, since few pages are usually needed."""
     offset, limit = 0, FIRST
     while hits := search(offset, limit):
         yield from (id for id, _ in hits)

@@ -1,10 +1,10 @@
-"""The terms of a text in a word index: its words in one normal form, and identifiers whole and in parts.
+"""Tokenization for word indexes: normalised words, and identifiers both whole and in parts.
 
 `foo_bar`, `FooBar` and `foo-bar` are one term, `foobar`, beside `foo` and `bar`; `2014-04-30` and `2014/04/30` are one
 term beside their numbers; `RFC 1102`, `RFC-1102` and `RFC1102` are `rfc1102` beside `rfc` and `1102`. Accents and case
-do not count, a plural or a possessive is its singular, a few small English words are left out. Scripts written without
-spaces are cut into pairs of characters. The same text gives the same terms under every Python, but for characters newer
-than the Unicode it knows. It knows nothing of indexes.
+are ignored, plurals and possessives become the singular, and a few English stop words are dropped. Scripts written
+without spaces are split into character bigrams. Terms are the same under every Python version, except for characters
+newer than its Unicode tables.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import unicodedata
 from itertools import chain
 
-# Scripts whose vowel signs are marks, which `\w` does not take for letters; dandas end a sentence.
+# Scripts whose vowel signs are combining marks, which `\w` does not match; a danda ends a sentence.
 _MARKED = "\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _PART = rf"(?:[^\W_]|[{_MARKED}])+"
 _TOKEN = re.compile(rf"{_PART}(?:['’._:/@+&-]+{_PART})*")
@@ -32,7 +32,7 @@ _SMALL = frozenset(
 
 
 def terms(text: str) -> list[str]:
-    """Return the terms of a text in order without stop words; a text of stop words alone keeps them."""
+    """Return the terms of a text in order, without stop words unless it has no other words."""
     found = list(chain.from_iterable(map(_known.__getitem__, text.split())))
     for acronym, number in _CALLED.findall(text):
         found.append(f"{acronym.lower()}{number.replace('.', '-')}")
@@ -57,7 +57,9 @@ _known = _Known()
 def _terms_of(chunk: str) -> tuple[str, ...]:
     """Return the distinct terms of a chunk between two spaces."""
     bare = chunk.strip(_AROUND)
-    if bare.isascii() and bare.isalpha() and (bare.islower() or bare.istitle()):  # most words, at a third of the cost
+    if (
+        bare.isascii() and bare.isalpha() and (bare.islower() or bare.istitle())
+    ):  # fast path for most words, at a third of the cost
         word = _plain(bare)
         return () if word in _SMALL else (word,)
     if not chunk.isascii():
@@ -77,7 +79,7 @@ def _terms_of(chunk: str) -> tuple[str, ...]:
 
 
 def _joined(parts: list[str]) -> str:
-    """Join parts to one term; a mark stays between two numbers, or 1.23 would be 123."""
+    """Join parts to one term; a mark between two numbers is kept, so that 1.23 does not become 123."""
     whole = parts[0]
     for part in parts[1:]:
         whole += f"-{part}" if whole[-1].isdigit() and part[0].isdigit() else part

@@ -1,7 +1,7 @@
-"""The tokenizer of BERT uncased models: text in, vocabulary numbers out.
+"""The WordPiece tokenizer of uncased BERT models, from text to token ids.
 
-It is written out here because the library that does the same pulls in a model-hub client. It knows nothing of models
-or vectors; `tests/search/test_wordpiece.py` compares it with that library, code point by code point.
+It is implemented here because the reference library depends on a model-hub client; `tests/search/test_wordpiece.py`
+compares the two for every code point.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LONGEST_WORD = 100  # characters; a longer word is one unknown token
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _special = re.compile("(" + "|".join(map(re.escape, SPECIAL)) + ")")
 
-# The blocks whose every character is a word of its own, as the model was trained with them.
+# Blocks in which each character is a separate word, as in the training of the model.
 _ideographs = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -32,7 +32,7 @@ _ideographs = (
 
 
 class _Cleaner(dict[int, str]):
-    """A `str.translate` table that works out each character once: what it becomes, spaces around what stands alone."""
+    """A lazy `str.translate` table of normalised characters, with spaces around those that are separate words."""
 
     def __missing__(self, point: int) -> str:
         result = self[point] = _clean(chr(point))
@@ -58,7 +58,7 @@ def _is_punctuation(character: str) -> bool:
 
 
 class WordPiece:
-    """Greedy longest-match word pieces between a start and an end mark."""
+    """Greedy longest-match tokenizer that adds start and end tokens."""
 
     def __init__(self, vocabulary: Path, longest: int = 256) -> None:
         try:
@@ -67,14 +67,14 @@ class WordPiece:
             raise BadInput(f"cannot read the vocabulary {vocabulary}: {error}.") from error
         self._numbers = {word: number for number, word in enumerate(words) if word}
         if missing := [word for word in SPECIAL if word not in self._numbers]:
-            raise BadInput(f"{vocabulary} is no BERT vocabulary: it has no {missing[0]}.")
+            raise BadInput(f"{vocabulary} is not a BERT vocabulary: it has no {missing[0]}.")
         self._room = longest - 2
         self._unknown, self._start, self._end = (self._numbers[word] for word in ("[UNK]", "[CLS]", "[SEP]"))
         self._cleaner = _Cleaner()
         self._pieces = lru_cache(maxsize=65_536)(self._split)
 
     def encode(self, text: str) -> list[int]:
-        """Start mark, at most `longest` - 2 pieces, end mark."""
+        """Return the start token, at most `longest` - 2 pieces and the end token."""
         pieces: list[int] = []
         for part in _special.split(text):
             if part in SPECIAL:
@@ -88,8 +88,8 @@ class WordPiece:
         return [self._start, *pieces[: self._room], self._end]
 
     def _words(self, text: str) -> Iterator[str]:
-        # A block at a time, so that a huge text is not cleaned whole for the sake of its first words; a block ends
-        # where a space of the text does, because a word must not be cut in two.
+        # One block at a time, so that a huge text is not cleaned as a whole for its first words; a block ends
+        # at a space of the text, because a word must not be split.
         start = 0
         while start < len(text):
             end = text.find(" ", start + 4096)

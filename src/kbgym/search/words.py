@@ -1,7 +1,7 @@
 """BM25 ranking over several word indexes as if they were one.
 
-All counts are those of the visible texts, so a score equals, to the last bit, that of a new index of them, whatever was
-put before and on any machine.
+All counts are those of the visible texts, so scores are bit-identical to those of a new index of these texts,
+independently of earlier edits and of the machine.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kbgym.progress import ProgressCallback
 from kbgym.search.index import Hit, page_of
 from kbgym.search.terms import terms
 
-# The usual constants for passages. With the older 1.2 and 0.75 recall@5 of the supports was within 0.01 on MuSiQue,
-# people and PhantomWiki, and 0.012 lower on HotpotQA in a hybrid search (benchmarks/recall.py).
+# The usual constants for passages. With the older 1.2 and 0.75, recall@5 of the supports was within 0.01 on MuSiQue,
+# people and PhantomWiki, and 0.012 lower on HotpotQA in hybrid search (benchmarks/recall.py).
 K1, B = 0.9, 0.4
 
 
 class WordRanking(Protocol):
-    """A ranking by words."""
+    """Interface of a ranking by words."""
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]: ...
 
@@ -86,7 +86,7 @@ def weigh(parts: Sequence[WordPart], query: str) -> Weighed:
     frequencies = map(sum, zip(*(part.document_frequency(list(wanted)) for part in parts), strict=True))
     weighed: list[tuple[int, str, float]] = []
     for (term, times), frequency in zip(wanted.items(), frequencies, strict=True):
-        # Rounded, because the last bit of a logarithm is not the same on every machine.
+        # Rounded, because the last bit of a logarithm differs between machines.
         rarity = round(math.log1p((count - frequency + 0.5) / (frequency + 0.5)), 12)
         weighed.append((frequency, term, times * rarity * (K1 + 1)))
     ordered = tuple((term, scale) for frequency, term, scale in sorted(weighed) if frequency)

@@ -1,4 +1,4 @@
-"""Documents, links and provenance: the thing that is trained."""
+"""The store that training edits: documents, links and provenance."""
 
 from kbgym.store.ledger import Ledger, ledger
 from kbgym.store.record import Record, source

@@ -15,7 +15,7 @@ from kbgym.sanitize import safe_cell
 from kbgym.store.record import Record
 from kbgym.store.store import Store
 
-# What XML 1.0 cannot hold at all, escaped or not.
+# Characters that XML 1.0 cannot represent, even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FIELDS = ("text", "origin", "flag", "absorbed")
 
@@ -23,7 +23,7 @@ _FIELDS = ("text", "origin", "flag", "absorbed")
 def export(store: Store, format: str, out: Path, formulas: bool = False) -> None:
     """Write a store to `out`: a file, or for CSV a folder with documents.csv and links.csv.
 
-    Unless `formulas`, CSV cells that a spreadsheet would take for formulas get a quote in front.
+    Unless `formulas` is set, CSV cells that a spreadsheet would take for formulas are prefixed with a quote.
     """
     if format not in FORMATS:
         raise BadInput(f"there is no export format {format!r}; there are {', '.join(FORMATS)}.")
@@ -37,7 +37,7 @@ def _jsonl(store: Store, out: Path, _: bool) -> None:
 
 
 def _graphml(store: Store, out: Path, _: bool) -> None:
-    from xml.sax.saxutils import escape, quoteattr  # with it comes all of HTTP
+    from xml.sax.saxutils import escape, quoteattr  # this import loads the HTTP modules
 
     with _whole_file(out) as file:
         file.write('<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
@@ -82,7 +82,7 @@ def _xml(text: str) -> str:
 
 @contextmanager
 def _whole_file(out: Path) -> Iterator[IO[str]]:
-    """Open a scratch file that becomes `out` if the block succeeds. Raise `BadInput` if `out` has other content."""
+    """Yield a scratch file that becomes `out` if the block succeeds. Raise `BadInput` if `out` has other content."""
     if out.is_dir():
         raise BadInput(f"{out} is a folder; choose another --out.")
     try:

@@ -1,9 +1,10 @@
-"""The near-duplicate guard: is a new sentence one the store already has?
+"""The near-duplicate guard, which detects new sentences that the store already has.
 
-Embeddings propose, a judge decides, and the verdict is recorded so that replay never asks again. The embedding alone
-must not decide: it is blind to direction ("A is a child of B" and the reverse have a cosine of 0.97) and nearly blind
-to negation. The offline judge is a rule; a model can take its place behind the same seam. Two indexes of one key need
-no judge, however they are worded ("Interpreters", "People whose job is interpreter"): they are one index.
+Embeddings propose candidates, a judge decides, and the verdict is recorded so that replay never asks again. The
+embedding alone must not decide: it ignores direction ("A is a child of B" and the reverse have a cosine of 0.97) and
+almost ignores negation. The default judge is a rule; a model can replace it through the same interface. Two indexes of
+one key are the same index, however they are worded ("Interpreters", "People whose job is interpreter"), and need no
+judge.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from kbgym.index_keys import same_key, tokens
 
 THRESHOLD = 0.90
 NEIGHBOURS = 3
-BY_KEY = "key"  # what stands in a check, in the judge's place, where two sentences are indexes of one key
+BY_KEY = "key"  # replaces the judge in a check of two indexes of one key
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One neighbour the judge was asked about."""
+    """A neighbour that the judge was asked about."""
 
     id: str
     similarity: float
@@ -40,7 +41,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Judge(Protocol):
-    """Decides whether two sentences say the same thing."""
+    """Judge of whether two sentences say the same thing."""
 
     @property
     def name(self) -> str: ...
@@ -53,10 +54,10 @@ async def verdict(
 ) -> Verdict:
     """Ask the judge about each neighbour that is near enough, until one is a duplicate.
 
-    An index of the same key in other words is seldom that near, but it is the nearest there is: with 17 wordings and up
-    to 40 keys each it was always the first.
+    An index of the same key in other words is rarely above the threshold, but it is the nearest neighbour: with 17
+    wordings and up to 40 keys each it always ranked first.
     """
-    # The texts are taken before the first judgement: a neighbour may be deleted while a slow judge thinks.
+    # Read all texts before the first judgement: a neighbour may be deleted while a slow judge works.
     near = [(id, float(similarity), text_of(id)) for id, similarity in neighbours]
     checks: list[Check] = []
     for id, similarity, existing in near:
@@ -72,8 +73,8 @@ async def verdict(
 class RuleJudge:
     """Duplicates have the same names and the same words, each in the same order, and the same polarity.
 
-    Small words do not count and synonyms of index sentences are one word. When in doubt it says no: two documents that
-    say the same are a small waste, one that swallows another is a lost fact.
+    Stop words do not count, and synonyms in index sentences are treated as one word. In doubt the answer is no: a
+    redundant document costs little, but a wrong merge loses a fact.
     """
 
     name = "rule"
@@ -88,7 +89,7 @@ _SMALL = frozenset(
     " person people persons everyone everybody anyone index list directory overview document documents".split()
 )
 _NEGATIONS = frozenset("not no never none without nobody nothing isn't aren't doesn't don't wasn't".split())
-# Words that say the same in an index sentence; the first of a row stands for the row.
+# Synonyms in index sentences; each row is replaced by its first word.
 _SYNONYMS = {
     word: row.split()[0]
     for row in (
@@ -104,7 +105,7 @@ _SYNONYMS = {
 
 
 def signature(text: str) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
-    """Return what the rule compares: names and signs in order, negation, and the other words with synonyms folded."""
+    """Return the terms the rule compares: names and signs in order, negation, and other words with synonyms folded."""
     names: list[str] = []
     words: dict[str, None] = {}
     negations = 0
@@ -118,7 +119,7 @@ def signature(text: str) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
         elif small in _SYNONYMS:
             words[_SYNONYMS[small]] = None
         elif word[0].isupper() or not word[0].isalpha() or not (names or words):
-            # A sentence's first word may be capitalised whatever it is, so the first that counts stands with the names.
+            # The first word of a sentence may be capitalised anyway, so the first that counts is treated as a name.
             names.append(small)
         else:
             words[small] = None

@@ -1,7 +1,7 @@
-"""The ledger: exact counts over provenance, in one pass over the store, or over the changes to a base.
+"""The provenance ledger: exact counts, computed in one pass over the store or over the changes to a base.
 
-An origin is *alive* while some document carries it, as its own origin or absorbed by a merge, and lost when the last
-such document is deleted. Editing a document does not lose its origin, even if the new text says something else.
+An origin is *alive* while a document carries it, as its own origin or absorbed by a merge, and lost when the last such
+document is deleted. Editing a document does not lose its origin, even if the new text says something else.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def ledger(store: Store) -> Ledger:
 
 
 def counts_of(store: Store) -> Counts:
-    """Return the totals that a base of these documents reports."""
+    """Return the totals that a base of these documents would report."""
     return Counts(len(store), store.links, store.origins, store.issued, store.coded, store.fingerprint, tally(store))
 
 

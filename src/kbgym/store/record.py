@@ -14,13 +14,13 @@ MODULUS = 1 << 256  # a fingerprint is a sum of hashes, so it does not depend on
 Flag = Literal["untouched", "edited", "authored", "correction"]
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # holds nothing but text
-    """One document.
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # holds only text
+    """A document of a store.
 
     Agents see `text` and `links`. Provenance is visible to the environment only: `origin` names the original fact that
-    the document stands for (None if an agent wrote it), `flag` says whether it was edited, `absorbed` lists the origins
-    that merges folded into it. A correction is a document in a person's words; it supersedes what it links
-    to.
+    the document represents (None if an agent wrote it), `flag` says whether it was edited, `absorbed` lists the origins
+    that merges folded into it. A correction is a document in a person's words that supersedes the documents
+    it links to.
     """
 
     id: str
@@ -37,12 +37,12 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # hold
 
 
 def weight(record: Record) -> int:
-    """Return what a document adds to the fingerprint of its store: a hash of all its bytes."""
+    """Return a document's contribution to the fingerprint of its store: a hash of all its bytes."""
     return int.from_bytes(hashlib.sha256(encode(record)).digest(), "big")
 
 
 def fingerprint_of(records: Iterable[Record]) -> str:
-    """Return the fingerprint of a store of these documents without building it."""
+    """Return the fingerprint of a store of these documents without building the store."""
     return f"{sum(map(weight, records)) % MODULUS:064x}"
 
 
@@ -102,7 +102,7 @@ class Base(Protocol):
         """Return number and id of every document with this normalised text, in order."""
 
     def carriers(self, origin: str) -> Sequence[str]:
-        """Return the documents that stand for an origin or absorbed it, in order."""
+        """Return the documents that represent an origin or absorbed it, in order."""
 
     def __iter__(self) -> Iterator[Record]: ...
 
@@ -124,7 +124,7 @@ class Layer(Protocol):
     def copy(self) -> Layer: ...
 
     def fetch(self, ids: Iterable[str], texts: Iterable[str]) -> None:
-        """Read documents of the base that will be needed with one query."""
+        """Prefetch documents of the base with one query."""
 
     def since(self) -> tuple[list[str], list[Record]]:
         """Return the ids of the base that were changed or removed, and all changed and new documents."""

@@ -1,8 +1,8 @@
 """The store: a dictionary of documents and the links between them, as an exact state machine.
 
-It has no files, no clock, no search and no model. The same operations give the same bytes; every operation costs the
-same in a store of six thousand documents and of six hundred thousand. An operation that cannot be done raises
-`Refused` with one sentence for the agent and changes nothing.
+It uses no files, clock, search or model. The same operations give the same bytes, and the cost of an operation does not
+depend on the size of the store. An invalid operation raises `Refused` with one sentence for the agent and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Store:
         self.merges = 0
         self.frozen = False
         origins: set[str] = set()
-        # `_put` for every record, without what only a change needs: a store of a million opens twice as fast.
+        # A stripped-down `_put` for each record, which halves the time to open a store of a million documents.
         total = 0
         for record in records:
             id, links = record.id, record.links
             if id in self._records:
-                raise BadInput(f"document id {id!r} stands twice.")
+                raise BadInput(f"document id {id!r} occurs twice.")
             self._records[id] = record
             total += weight(record)
             if links:
@@ -69,16 +69,16 @@ class Store:
             if record.absorbed:
                 origins.update(record.absorbed)
         self._sum = total % MODULUS
-        # Whose documents have codes for ids gives out codes; how far it has counted is found when the next is needed.
+        # A store whose document ids are codes issues codes; the counter is determined when the next id is needed.
         self.coded = number_of(next(iter(self._records), "")) > 0
         self.origins = len(origins)
         for target in self._inbound:
             if target not in self._records:
-                raise BadInput(f"a link points to {target!r}, which is no document.")
+                raise BadInput(f"a link points to {target!r}, which is not a document.")
 
     @classmethod
     def over(cls, base: Base) -> Self:
-        """Return a store over the documents of a backend, which reads them when they are needed."""
+        """Return a store over the documents of a backend, which reads them on demand."""
         made, counts = cls(), base.counts
         made._use(base.layer())
         made._issued, made._sum, made.coded = counts.issued, int(counts.fingerprint, 16), counts.coded
@@ -88,7 +88,7 @@ class Store:
     def _use(self, layer: Layer) -> None:
         self.layer, self._records, self._inbound, self._own = layer, layer.records, layer.inbound, set()
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         return f"<Store, {len(self):,} documents, {self.links:,} links>"
@@ -106,7 +106,7 @@ class Store:
         return self._records[id]
 
     def look(self, id: str) -> tuple[str, tuple[str, ...]]:
-        """Return what an agent may see of a document: its text and its links."""
+        """Return the parts of a document that an agent may see: its text and its links."""
         record = self[id]
         return record.text, record.links
 
@@ -118,7 +118,7 @@ class Store:
             raise Refused(f"there is no document {_short(id)}.") from None
 
     def fetch(self, ids: Iterable[str], texts: Iterable[str] = ()) -> None:
-        """Read documents, and those with texts that will be added, from a base with one query."""
+        """Prefetch documents by id, and those with texts about to be added, from a base with one query."""
         if self.layer is not None:
             self.layer.fetch(ids, texts)
 
@@ -176,7 +176,7 @@ class Store:
         return None if self.layer is None else self.layer.base
 
     def authored(self) -> list[Record]:
-        """Return the documents written by agents; a base without any is not read."""
+        """Return the documents written by agents; a base that has none is not read."""
         return self._made("authored")
 
     def _made(self, flag: Flag) -> list[Record]:
@@ -205,17 +205,17 @@ class Store:
         return ([], list(self)) if self.layer is None else self.layer.since()
 
     def as_frozen(self) -> Store:
-        """Return a frozen store with the same content; this store stays as it is."""
+        """Return a frozen store with the same content, leaving this store unchanged."""
         return self if self.frozen else self.copy().freeze()
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
     def tune(self, settings: Mapping[str, Any]) -> None:
-        """Set search settings of this store; those not named stay as they are."""
+        """Update search settings of this store; other settings are unchanged."""
         self.tuned = {**self.tuned, **settings}
 
     def freeze(self) -> Store:
-        """Refuse every change from now on."""
+        """Reject all further changes."""
         self.frozen = True
         return self
 
@@ -251,7 +251,7 @@ class Store:
         self._drop(record.id)
 
     def link(self, id: str, targets: Iterable[str]) -> Linking:
-        """Link to every target that exists and is not linked yet; the rest is named, not linked."""
+        """Link to every target that exists and is not linked yet; report the others without linking them."""
         self._check_open()
         record = self.get(id)
         present = dict.fromkeys(record.links)
@@ -277,10 +277,10 @@ class Store:
         self._set_links(id, tuple(other for other in record.links if other != target))
 
     def merge(self, survivor: str, other: str) -> None:
-        """Fold one document into another, which keeps its text.
+        """Merge one document into another, which keeps its text.
 
-        The survivor absorbs the other's origins and unites its outgoing links; whatever linked to the other links to
-        the survivor instead, at the same place in its order, without doubles and without self-links.
+        The survivor absorbs the other's origins and outgoing links. Documents that linked to the other link to the
+        survivor instead, at the same position, without duplicates or self-links.
         """
         self._check_open()
         kept, gone = self.get(survivor), self.get(other)
@@ -288,7 +288,7 @@ class Store:
             raise Refused(f"{survivor} cannot be merged with itself.")
         for source in self.inbound(other):
             moved = (survivor if target == other else target for target in self._records[source].links)
-            self._set_links(source, tuple(dict.fromkeys(moved)))  # one to itself the survivor loses below
+            self._set_links(source, tuple(dict.fromkeys(moved)))  # a self-link of the survivor is removed below
         united = dict.fromkeys((*self._records[survivor].links, *gone.links))
         self._set_links(other, ())
         self._set_links(survivor, tuple(target for target in united if target not in (survivor, other)))
@@ -304,11 +304,11 @@ class Store:
         restored: Iterable[tuple[str, str]],
         added: Iterable[tuple[str, str]],
     ) -> None:
-        """Follow the user's own files. `edited`, `restored` and `added` are ids with their text as it is there now.
+        """Apply changes of the user's own files. `edited`, `restored` and `added` map ids to their current text.
 
-        A removed original leaves the document that carries it: its own document goes, any other stays. An edited one is
-        the original again, and carries nothing it had absorbed: that said the old text. A restored one, which merging
-        or deleting had left without a document of its own, has one again. An added one is new.
+        A removed original is withdrawn from the document that carries it; its own document is deleted, any other stays.
+        An edited document becomes an original again and drops absorbed origins, which applied to the old text. A
+        restored original, merged or deleted before, becomes a document again. An added document is new.
         """
         self._check_open()
         carriers = self._carriers()
@@ -339,19 +339,19 @@ class Store:
         self._issued = max(self.issued, number_of(id) if self.coded else _number(id))
 
     def _uncarry(self, carriers: Callable[[str], str | None], origin: str) -> None:
-        """Take an absorbed original from the document that carries it."""
+        """Remove an absorbed origin from the document that carries it."""
         record = self._records.get(carriers(origin) or origin)
         if record is not None and origin in record.absorbed:
             kept = tuple(other for other in record.absorbed if other != origin)
             self._put(msgspec.structs.replace(record, absorbed=kept))
 
     def never_reissue(self, other: Store) -> None:
-        """Issue no id that a later state of this store has issued."""
+        """Never issue an id that a later state of this store has issued."""
         self._issued = max(self.issued, other.issued)
 
     @property
     def issued(self) -> int:
-        """Return the number of the last id that was given out."""
+        """Return the number of the last issued id."""
         if self.coded and not self._issued:
             self._issued = max(map(number_of, self._records), default=0)
         return self._issued
@@ -363,7 +363,7 @@ class Store:
             raise Refused("the store is frozen: it can be searched and read, not edited.")
 
     def _put(self, record: Record) -> None:
-        """Insert or replace a record, keeping links, texts and the fingerprint in step."""
+        """Insert or replace a record and update links, texts and the fingerprint."""
         old = self._records.get(record.id)
         if old is not None:
             self._sum -= weight(old)
@@ -389,7 +389,7 @@ class Store:
             self._by_text.setdefault(normalised(record.text), {})[record.id] = None
 
     def _sources(self, target: str) -> dict[str, None]:
-        """Return the inbound links of a document for a change, copied if another store shares them."""
+        """Return the inbound links of a document for modification, copied if another store shares them."""
         if self._own is None:
             return self._inbound.setdefault(target, {})
         if target not in self._own:
@@ -403,7 +403,7 @@ class Store:
             self._put(msgspec.structs.replace(record, links=links))
 
     def _drop(self, id: str) -> None:
-        """Remove a record nothing links to or from any more."""
+        """Remove a record that has no links left in either direction."""
         record = self._records.pop(id)
         if self._corrections is not None:
             self._corrections.pop(id, None)
@@ -425,12 +425,12 @@ class Store:
 
 
 def _number(id: str) -> int:
-    """Return the number of an id that `add` could have given out, else 0."""
+    """Return the number of an id that `add` could have issued, else 0."""
     digits = id[1:]
     return int(digits) if id[:1] == "n" and len(digits) < 19 and digits.isascii() and digits.isdecimal() else 0
 
 
 def _short(id: str) -> str:
-    """Return an id as printed in a message, shortened and printable."""
+    """Return an id for a message, shortened and printable."""
     shown = id if len(id) <= 60 else id[:60] + "…"
     return shown if shown.isprintable() and shown else repr(shown)

@@ -1,9 +1,9 @@
-"""The interface of a store's history to the backend that keeps it: a folder or a database.
+"""The interface of backends, which keep a store and its history in a folder or a database.
 
 A `StoreBackend` holds initial documents and a trace; an `EventWriter` appends transactions to the trace. A folder has
-one writer. In a database other processes write too, and a `SharedWriter` takes the write lock:
+one writer. A database may have several, so a `SharedWriter` takes the write lock:
 
-    with writer.locked() as news:           # excludes other writers; returns what they committed since the last turn
+    with writer.locked() as news:           # excludes other writers; yields their events since the last turn
         follow(news)
         ...                               # act
         writer.commit(events)
@@ -29,20 +29,20 @@ from kbgym.worlds.world import Document
 
 
 class ConnectionLost(Failed):
-    """The connection broke and the transaction was not committed; its basis must be read again."""
+    """The connection was lost and the transaction was not committed; the state it is based on must be reloaded."""
 
 
 class EventWriter(Protocol):
-    """Appends whole transactions to a trace."""
+    """A writer that appends whole transactions to a trace."""
 
     @property
     def shared(self) -> bool:
-        """True if others may write at the same time; it is a `SharedWriter` then."""
+        """Return True if others may write concurrently; the writer is then a `SharedWriter`."""
 
     def commit(self, events: Sequence[Event]) -> None:
-        """Append a transaction: durable on return, or at the end of the turn if one is held.
+        """Append a transaction, durable on return, or at the end of the turn if one is held.
 
-        Without a turn, raise BadInput if others committed since the last news.
+        Without a turn, raise BadInput if others committed events that were not read yet.
         """
 
     def close(self) -> None: ...
@@ -53,43 +53,43 @@ class EventWriter(Protocol):
 
 
 class SharedWriter(EventWriter, Protocol):
-    """A writer among others."""
+    """A writer that shares its trace with others."""
 
     def new_events(self) -> tuple[Event, ...]:
-        """Return what others committed since the last news, in order."""
+        """Return the events that others committed since the last call, in order."""
 
     def locked(self) -> AbstractContextManager[tuple[Event, ...]]:
-        """Exclude other writers for one commit, and return the news. An error inside undoes the commit."""
+        """Exclude other writers for one commit, yielding their new events. An error inside undoes the commit."""
 
     def resync(self, place: StoreBackend) -> None:
-        """After a failure: continue from what a backend that was just opened has read."""
+        """Continue after a failure from the state of a newly opened backend."""
 
 
 class StoreBackend(Protocol):
-    """A store with its history, read once; it returns any state of it."""
+    """A store with its history, read once, which returns the store at any iteration."""
 
     @property
     def name(self) -> str:
-        """The name in messages, without passwords."""
+        """Return the name for messages, without passwords."""
 
     @property
     def folder(self) -> Path | None:
-        """The folder, if it is one: it also holds a run's world, exams and snapshots."""
+        """Return the folder, which also holds a run's world, exams and snapshots; None for a database."""
 
     @property
     def at(self) -> int | None:
-        """The iteration of `STORE@N`."""
+        """Return the iteration of `STORE@N`, or None."""
 
     @property
     def arm(self) -> str:
-        """The baseline that made it; empty if unknown."""
+        """Return the baseline that built the store; empty if unknown."""
 
     @property
     def initial(self) -> Store: ...
 
     @property
     def reading(self) -> TraceReading | None:
-        """The trace; None before the first transaction."""
+        """Return the trace, or None before the first transaction."""
 
     @property
     def events(self) -> tuple[Event, ...]: ...
@@ -102,7 +102,7 @@ class StoreBackend(Protocol):
 
     @property
     def position(self) -> int:
-        """The number of training questions it was taught."""
+        """Return the number of training questions the store was taught."""
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store: ...
 
@@ -111,12 +111,12 @@ class StoreBackend(Protocol):
     def resume(self) -> EventWriter: ...
 
     def verify(self) -> None:
-        """Raise Damaged if what is kept beside the trace contradicts it."""
+        """Raise Damaged if data stored beside the trace contradicts it."""
 
     def rollback(self, to: int, reason: str = "") -> Store: ...
 
     def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
-        """Return the user's documents as later imports changed them; all of them, or these."""
+        """Return the user's documents, all or those given, as changed by later imports."""
 
     def lines(self) -> StoreLines:
         """Return the store as the lines of its files."""
@@ -131,7 +131,7 @@ class BackendPlugin(Protocol):
     def open(self, url: str) -> StoreBackend: ...
 
     def create(self, url: str, lines: StoreLines, tick: ProgressCallback | None = None) -> StoreBackend:
-        """Write a new store, all or nothing. Raise BadInput if there is one."""
+        """Write a new store atomically. Raise BadInput if one exists."""
 
     def display_name(self, url: str) -> str:
         """Return the URL without passwords."""

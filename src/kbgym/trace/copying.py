@@ -1,4 +1,4 @@
-"""Copy a store with its history: the same initial lines, the same trace, the same hashes.
+"""Copies of stores with their history: the same initial lines, trace and hashes.
 
 Other files of a run's folder (questions, exams, snapshots, tokens) are not copied.
 """
@@ -20,7 +20,7 @@ from kbgym.trace.url import plugin_for
 
 
 class Copied(msgspec.Struct, frozen=True):
-    """What was copied."""
+    """Counts of a copied store."""
 
     documents: int
     links: int
@@ -59,7 +59,7 @@ def _cut(lines: StoreLines, place: StoreBackend) -> StoreLines:
 
 
 def write(lines: StoreLines, target: str, tick: ProgressCallback | None = None) -> StoreBackend:
-    """Write a new store of these lines, all or nothing."""
+    """Write a new store of these lines atomically."""
     if is_url(target):
         return plugin_for(target).create(target, lines, tick)
     with atomic_dir(Path(target)) as folder:

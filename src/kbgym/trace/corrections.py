@@ -1,6 +1,6 @@
-"""What people taught a store: aliases and corrections, followed in its trace.
+"""Lessons taught by people: the aliases and corrections in a trace.
 
-A lesson by a person begins with a note of kind `taught`, which says who taught it and when. The backward pass of its
+A lesson by a person begins with a note of kind `taught`, which records who taught it and when. The backward pass of its
 question then adds an alias (an index in the question's words) or a correction (a document that supersedes others).
 """
 
@@ -42,17 +42,17 @@ class Taught(msgspec.Struct, frozen=True, omit_defaults=True):
     made: bool = False
 
     def stands(self, store: Store) -> bool:
-        """Return True if the store still holds what was taught."""
+        """Return True if the store still has the alias or correction."""
         linked = self.document in store and (self.made or not set(self.links).isdisjoint(store[self.document].links))
         return self.kind != "nothing" and linked
 
     def changed_since(self, store: Store) -> list[str]:
-        """Return the superseded documents that were removed or say something else since."""
+        """Return the superseded documents that have been removed or changed since."""
         return [id for id, text in self.supersedes.items() if id not in store or store[id].text != text]
 
 
 class Corrections:
-    """Follow a trace and keep the lessons of people by question, oldest first."""
+    """A listener that collects the lessons of people by question, oldest first."""
 
     def __init__(self) -> None:
         self.clear()
@@ -90,5 +90,5 @@ class Corrections:
         self.lessons[question] = msgspec.structs.replace(self.lessons[question], **fields)
 
     def standing(self, store: Store) -> list[Taught]:
-        """Return the lessons whose alias or correction the store holds, oldest first."""
+        """Return the lessons whose alias or correction the store still has, oldest first."""
         return [lesson for lesson in self.lessons.values() if lesson.stands(store)]

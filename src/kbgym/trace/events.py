@@ -1,6 +1,6 @@
-"""The events of a trace, one tagged value a line. They hold no times and no machine names: equal runs are equal bytes.
+"""The events of a trace, one tagged value per line, without times or machine names: equal runs give equal bytes.
 
-A transaction is the events up to and including a `Committed`; events after the last one were never acknowledged.
+A transaction ends with a `Committed` event; events after the last one were never acknowledged.
 A change of meaning needs a new `SCHEMA` and a reader for the old one.
 """
 
@@ -36,7 +36,7 @@ class Genesis(_Event, frozen=True, tag="genesis"):
 
 
 class Began(_Event, frozen=True, tag="begin"):
-    """A pass starts. `question` is the id; `text` makes the trace readable without its world."""
+    """The start of a pass. `question` is the id; `text` makes the trace readable without its world."""
 
     iteration: int
     phase: Phase
@@ -47,7 +47,7 @@ class Began(_Event, frozen=True, tag="begin"):
 
 
 class Acted(_Event, frozen=True, tag="act"):
-    """One action and its result. `verdict` is the guard's, recorded because a replay must not ask again."""
+    """An action and its result. The guard's `verdict` is recorded because a replay must not ask again."""
 
     iteration: int
     phase: Phase
@@ -58,7 +58,7 @@ class Acted(_Event, frozen=True, tag="act"):
 
 
 class Ended(_Event, frozen=True, tag="end"):
-    """A pass is over: answered, done, out of budget or agent failed (with the reason), and a model's usage."""
+    """The end of a pass: answered, done, out of budget or agent failed (with the reason), and a model's usage."""
 
     iteration: int
     phase: Phase
@@ -79,7 +79,7 @@ class Graded(_Event, frozen=True, tag="grade"):
 
 
 class RolledBack(_Event, frozen=True, tag="rollback"):
-    """The store returns to its state after iteration `to`. History stays; ids are never reused."""
+    """A rollback of the store to its state after iteration `to`. The history is kept; ids are never reused."""
 
     iteration: int
     to: int
@@ -87,11 +87,11 @@ class RolledBack(_Event, frozen=True, tag="rollback"):
 
 
 class Imported(_Event, frozen=True, tag="import"):
-    """The user's own files changed.
+    """A change of the user's own files.
 
-    A new document is an original with an origin and a source; an edited one is the original again, whatever an agent
-    made of it; a removed one is withdrawn, not lost. `restored` are originals that an agent had merged or deleted and
-    that become documents again. `moved` are the new sources of unchanged sentences, `relinked` the new links in the
+    A new document is an original with an origin and a source; an edited one becomes the original again, discarding the
+    edits of agents; a removed one is withdrawn, not lost. `restored` are originals that an agent had merged or deleted
+    and that become documents again. `moved` are the new sources of unchanged sentences, `relinked` the new links in the
     texts, which the following actions apply.
     """
 
@@ -105,7 +105,7 @@ class Imported(_Event, frozen=True, tag="import"):
 
 
 class Noted(_Event, frozen=True, tag="note"):
-    """A note that changes nothing: an evaluation at the end of an epoch, a verdict of the gate."""
+    """A note without effect on the store: an evaluation at the end of an epoch, a verdict of the gate."""
 
     iteration: int
     kind: str
@@ -126,7 +126,7 @@ Event = Genesis | Began | Acted | Ended | Graded | RolledBack | Imported | Noted
 
 
 def tunable(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a trace that are search settings of its store."""
+    """Return those settings of a trace that are search settings of its store."""
     return {name: settings[name] for name in ("slots", "slot_threshold") if name in settings}
 
 
@@ -140,7 +140,7 @@ def named_in(event: Acted) -> Iterator[str]:
                 yield from (one,) if isinstance(one, str) else (one.index, *one.targets)
 
 
-ANY = ""  # stands for any document
+ANY = ""  # matches any document
 
 
 def touched_by(events: Sequence[Event]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Stores in folders: initial documents and a trace that is replayed.
+"""The folder backend: initial documents and a trace to replay.
 
 A store folder has `records.jsonl` (documents with links and provenance), a world or a run has `documents.jsonl`
 (sentences without links); `trace.jsonl` beside them is optional. `FOLDER@57` is the store after iteration 57.
@@ -102,10 +102,10 @@ class StoreFolder:
         return StoreLines(file.name, _split(file.read_bytes()), _split(trace), self.events, arm)
 
     def verify(self) -> None:
-        """Do nothing: snapshots are checked by `recovery.SnapshotCheck`."""
+        """Do nothing, since `recovery.SnapshotCheck` checks snapshots."""
 
     def close(self) -> None:
-        """Do nothing: no file stays open."""
+        """Do nothing, since no file stays open."""
 
     def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
         return originals(self.folder, self.events, ids)
@@ -128,7 +128,7 @@ def returning(
 
 
 def position_at(events: Iterable[Event], iteration: int) -> int:
-    """Return how many training questions the store had been taught after an iteration."""
+    """Return the number of training questions the store had been taught after an iteration."""
     return next((e.position for e in events if isinstance(e, Committed) and e.iteration == iteration), 0)
 
 
@@ -146,7 +146,7 @@ def arm_file(folder: Path) -> ArmFile | None:
 
 
 def arm_of(folder: Path) -> str:
-    """Return the baseline that made a store; empty if unknown."""
+    """Return the baseline that built a store; empty if unknown."""
     found = arm_file(folder)
     return found.arm if found is not None else ""
 
@@ -157,7 +157,7 @@ def open_folder(place: str | Path) -> StoreFolder:
 
 
 def folder_and_iteration(place: str | Path) -> tuple[Path, int | None]:
-    """Split `FOLDER@57`, unless a folder has that very name."""
+    """Split `FOLDER@57`, unless a folder has exactly that name."""
     match = re.fullmatch(r"(.+)@(\d+)", str(place))
     if match and not Path(place).exists():
         return Path(match[1]), int(match[2])
@@ -175,7 +175,7 @@ def initial_file(folder: Path) -> Path:
     """Return the file of the initial documents: records, or a world's sentences."""
     found = folder / RECORDS if (folder / RECORDS).is_file() else world_documents(folder)
     if found is None:
-        raise BadInput(f"{folder} is no store: it has no records.jsonl, documents.jsonl or world/documents.jsonl.")
+        raise BadInput(f"{folder} is not a store: it has no records.jsonl, documents.jsonl or world/documents.jsonl.")
     return found
 
 
@@ -200,7 +200,7 @@ class InitialDocument(msgspec.Struct):
 def originals(
     folder: Path, events: Iterable[Event] | None = None, ids: Collection[str] | None = None
 ) -> dict[str, Document]:
-    """Return the user's sentences as later imports changed them; all of them, or these."""
+    """Return the user's sentences, all or those given, as changed by later imports."""
     place = world_documents(folder)
     known = read_lines(place, Document) if place else ()
     if events is None:
@@ -211,7 +211,7 @@ def originals(
 def imported(
     documents: Iterable[Document], events: Iterable[Event], ids: Collection[str] | None = None
 ) -> dict[str, Document]:
-    """Return documents by id as the imports of a trace changed them; all of them, or these."""
+    """Return documents by id, all or those given, as changed by the imports of a trace."""
     known = {document.id: document for document in documents if ids is None or document.id in ids}
     for event in effective(tuple(events)):
         if isinstance(event, Imported):

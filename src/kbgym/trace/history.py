@@ -1,4 +1,4 @@
-"""History as pure functions: `blame` (who wrote what), `log` (what happened) and `diff` (what differs)."""
+"""Pure functions over the history: `blame` (authorship), `log` (iterations) and `diff` (changes)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class LinkAuthor(msgspec.Struct, frozen=True):
-    """A current link of the document; no author means the initial store had it."""
+    """A current link of the document, without an author if it is from the initial store."""
 
     target: str
     text: str
@@ -76,7 +76,7 @@ class Blame(msgspec.Struct, frozen=True):
 
 
 def blame(initial: Callable[[], Store], events: Sequence[Event], id: str, at: int | None = None) -> Blame:
-    """Return the changes of a document and the authors of its links; rolled back changes are left out."""
+    """Return the changes of a document and the authors of its links; changes that were rolled back are omitted."""
     began: dict[tuple[int, str], Began] = {}
     changes: tuple[Change, ...] = ()
     start = initial()
@@ -139,7 +139,7 @@ def _change(
     if before.text != after.text or isinstance(result, Edited):
         return Change("edited", by, text=after.text)
     if result is None and not removed:
-        return None  # an import changed what the document stands for, and nothing an agent sees
+        return None  # an import changed the provenance of the document, but nothing an agent sees
     return Change("linked", by, added=added, removed=removed)
 
 
@@ -192,7 +192,7 @@ def log(events: Sequence[Event]) -> list[Entry]:
             if isinstance(event, OF_A_PASS):
                 passes.setdefault(event.iteration, []).append(event)
         over = sorted(iteration for iteration in passes if ends[iteration] == number)
-        # What belongs to no pass (a rollback, a note, an import) stands with the last one, or for itself.
+        # Events outside of passes (a rollback, a note, an import) belong to the last pass or form their own entry.
         rest = [event for event in some if not isinstance(event, OF_A_PASS)]
         for iteration in over or [commit.iteration]:
             own = passes.pop(iteration, []) + (rest if iteration == (over or [iteration])[-1] else [])
@@ -224,7 +224,9 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
                 found |= {"question": question, "text": text, "epoch": epoch}
             case Acted(_, _, _, _, Error()):
                 errors += 1
-            case Acted(_, _, _, _, Merged(_, None)):  # an add of what is there; only an edit folds one into another
+            case Acted(
+                _, _, _, _, Merged(_, None)
+            ):  # an add of a duplicate; only an edit merges one document into another
                 refused += 1
             case Acted(_, _, _, _, result) if edit := EDITS.get(type(result)):
                 edits[edit] += len(result.linked) if isinstance(result, Linked) else 1
@@ -237,7 +239,7 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
             case Noted(_, "gate", data):
                 notes.append(str(data.get("verdict")))
                 found |= {"reason": str(data.get("reason", ""))}
-            case Noted(_, kind) if kind not in ("asked", "refused"):  # a verdict says it for the whole pass
+            case Noted(_, kind) if kind not in ("asked", "refused"):  # a verdict covers the whole pass
                 notes.append(kind)
     base = Entry(iteration, commit.iteration, commit.position, commit.documents, commit.links, undone=undone)
     done = {f"{name}s": count for name, count in edits.items() if count}
@@ -262,7 +264,7 @@ class LinkChange(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The changes from one store to another; it equals `Difference()` exactly if they hold the same records.
+    """The changes from one store to another; it equals `Difference()` if and only if they hold the same records.
 
     `reordered`: documents with the same links in another order. `provenance`: documents that agents cannot tell apart,
     but whose origin, flag or absorbed origins differ.

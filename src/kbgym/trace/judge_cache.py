@@ -1,7 +1,7 @@
-"""A cache of a judge's verdicts, so that no writer waits while a model thinks.
+"""A cache of a judge's verdicts, so that no writer waits for a model.
 
 A verdict depends on two sentences only, so the judge is asked before the write lock is taken. Neighbours that appeared
-in between are asked about in further rounds, and at last under the lock. The trace keeps the verdicts that counted.
+in between are judged in further rounds, and finally under the lock. The trace keeps the verdicts that were used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_VERDICTS = 1_000
 
 
 class JudgeCache:
-    """A judge in front of a slow one."""
+    """A caching judge in front of a slow one."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -38,7 +38,7 @@ class JudgeCache:
         return same
 
     async def prepare(self, actions: Sequence[Action], environment: Environment) -> None:
-        """Ask the judge about the neighbours of the actions' sentences, until a round finds nothing new to ask."""
+        """Ask the judge about the neighbours of the actions' sentences, until a round has no new pairs."""
         for _ in range(_ROUNDS):
             asked = self._asked
             for text, exclude in (sentence for action in actions for sentence in _sentences(action, environment)):
@@ -49,7 +49,7 @@ class JudgeCache:
 
 
 def _sentences(action: Action, environment: Environment) -> Collection[tuple[str, tuple[str, ...]]]:
-    """Return what the judge would be asked about; a sentence the store has word for word needs no judge."""
+    """Return the sentences to judge with their neighbours; a sentence with equal text in the store needs no judge."""
     match action:
         case Add(text) if environment.store.same_text(text) is None:
             return ((text, ()),)

@@ -1,9 +1,9 @@
-"""A store that is open for work: the one way to act on it, to record what happened, and to commit it.
+"""The live store, through which all processes act on a store, record events and commit them.
 
 Training and serving use it. Changes are made in a turn, which excludes others in this process and, for a store in a
-database, in all processes; what the others committed is applied first. Recorded events belong to the open transaction.
-A commit ends it and hands it to the disk, where waiting transactions are flushed together; a database writes them when
-the turn ends. If a write fails, the store returns to what was written, and those who waited for it get the error.
+database, in all processes, after applying their commits. Recorded events belong to the open transaction. A commit ends
+it and queues it for the disk, where waiting transactions are flushed together; a database writes them when the turn
+ends. If a write fails, the store returns to its last durable state, and all waiters get the error.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class LiveStore:
         """Open a store and replay its trace.
 
         Args:
-            engine: makes a search engine over the newest state.
+            engine: creates a search engine over the newest state.
             embedder, settings: recorded in the first event of a new trace.
             position: returns the number of lessons taught; by default that of the last commit.
-            write: if False, take no lock and follow what others write.
+            write: if False, take no lock and follow the writes of others.
         """
         self.where, self.name = str(where), shown(where)
         self.folder = None if is_url(where) else Path(where)
@@ -80,8 +80,8 @@ class LiveStore:
         self._flushing: asyncio.Task[None] | None = None
         self.last: asyncio.Future[None] | None = None  # done when all commits are durable
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # documents whose last change is not durable
-        self._write_lock: WriteLock | None = None  # only if others write, too
-        self._lost = False  # what was written could not be read again yet
+        self._write_lock: WriteLock | None = None  # only if others may write
+        self._lost = False  # the durable state could not be reloaded yet
         self._snapshot: Snapshot | None = None
         self._lock = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "trace")
@@ -91,7 +91,7 @@ class LiveStore:
         try:
             self._settle(place)
             store = place.store(watch=self._replayed)
-            if not store.tuned:  # a trace that begins now has not been replayed
+            if not store.tuned:  # a new trace has not been replayed
                 store.tune(tunable(settings or {}))
             self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations)
         except BaseException:
@@ -122,7 +122,7 @@ class LiveStore:
 
     @property
     def shared(self) -> bool:
-        """True if other processes may write at the same time."""
+        """Return True if other processes may write concurrently."""
         return self._write_lock is not None
 
     def _settle(self, place: StoreBackend) -> None:
@@ -137,7 +137,7 @@ class LiveStore:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[None]:
-        """Exclude other tasks of this process while reading; apply what others committed first."""
+        """Exclude other tasks of this process while reading, after applying the commits of others."""
         async with self._lock:
             await self._refresh()
             yield
@@ -146,7 +146,7 @@ class LiveStore:
     async def write(self) -> AsyncIterator[None]:
         """Exclude all other writers.
 
-        In a database everything recorded inside is durable when the turn ends, or the turn raises an error.
+        In a database, all events recorded inside are durable when the turn ends, or the turn raises an error.
         """
         if not self.writes:
             raise BadInput(f"{self.name} was opened for reading only.")
@@ -166,14 +166,14 @@ class LiveStore:
             if self._write_lock is None:
                 self._recover()
                 self._lock.release()
-            else:  # cancelling the caller must not leave the turn half ended
+            else:  # cancellation of the caller must not leave the turn half finished
                 await asyncio.shield(asyncio.get_running_loop().create_task(self._end(self._write_lock, before, error)))
 
     async def _refresh(self, take: bool = False) -> None:
         if self._lost:
             try:
                 self._return()
-            except BadInput as error:  # the store on disk has changed: no request is at fault
+            except BadInput as error:  # the store on disk has changed, so no request is at fault
                 raise Failed(str(error)) from error
         if self._write_lock is not None:
             if self._write_lock.held is not None:  # others cannot have committed
@@ -185,7 +185,7 @@ class LiveStore:
                 self._return()
 
     async def _end(self, turn: WriteLock, before: int, error: BaseException | None) -> None:
-        """End a turn; tasks of this process that wait for one share this turn of the database."""
+        """End a turn; waiting tasks of this process share this turn of the database."""
         held = turn.held
         try:
             if error is None and self._open:
@@ -203,7 +203,7 @@ class LiveStore:
             await mine
 
     async def _abandon(self, turn: WriteLock, before: int, error: BaseException) -> None:
-        """Undo a turn that failed, keeping what earlier ones of the same database turn did."""
+        """Undo a failed turn, keeping the changes of earlier ones in the same database turn."""
         self._open, undone = [], self._closed[before:]
         del self._closed[before:]
         await self._write(turn)
@@ -211,7 +211,7 @@ class LiveStore:
         self._recover()
 
     async def _write(self, turn: WriteLock) -> None:
-        """End the turn of the database, if one is held, with all that was committed in it."""
+        """End the turn of the database, if one is held, writing all transactions committed in it."""
         if turn.held is None:
             return
         done, self._closed = self._closed, []
@@ -227,7 +227,7 @@ class LiveStore:
     # -- acting -------------------------------------------------------------------------------------------------------
 
     async def prepare(self, actions: Sequence[Action]) -> None:
-        """Embed the texts and ask the judge before a turn, since that may take long."""
+        """Embed the texts and ask the judge before a turn, since both may be slow."""
         await self.environment.engine.prepare([text for action in actions for text in texts_in(action)])
         if self._judge_cache is not None:
             await self._judge_cache.prepare(actions, self.environment)
@@ -260,11 +260,11 @@ class LiveStore:
         return durable
 
     def unwritten(self, ids: Iterable[str]) -> set[asyncio.Future[None]]:
-        """Return futures that are done once these documents are on the disk as they are now."""
+        """Return futures that complete once these documents are durable in their current state."""
         return {self._unwritten[id] for id in (*ids, ANY) if id in self._unwritten}
 
     async def durable(self) -> None:
-        """Wait until everything committed so far is on the disk."""
+        """Wait until all commits so far are durable."""
         while self.last is not None and not self.last.cancelled():
             await asyncio.shield(self.last)
 
@@ -293,10 +293,10 @@ class LiveStore:
             self.last = None
 
     def _give_up(self, done: Sequence[Transaction], error: Exception) -> None:
-        """Return to what was written: these transactions failed, and so does what was built on them."""
+        """Return to the durable state; these transactions failed, and so do those that depend on them."""
         self._open, self._closed, self.last, self._unwritten = [], [], None, {}
         self._lost = True
-        if not self._lock.locked():  # else the turn that is held ends first; it can commit nothing
+        if not self._lock.locked():  # else the current turn ends first; it cannot commit
             self._recover()
         for _, durable in done:
             if not durable.done():
@@ -310,7 +310,7 @@ class LiveStore:
     # -- states -------------------------------------------------------------------------------------------------------
 
     def _return(self) -> None:
-        """Reload the store from the disk."""
+        """Reload the durable state of the store."""
         place = open_backend(self.where)
         if self._write_lock is not None:
             self._write_lock.resync(place)
@@ -323,7 +323,7 @@ class LiveStore:
         self._lost = False
 
     async def _follow(self) -> None:
-        """Apply what others committed to the store, its search and the listeners."""
+        """Apply the commits of others to the store, its search and the listeners."""
         arrived = self._write_lock.arrived if self._write_lock else []
         if not (events := tuple(arrived)):
             return
@@ -344,22 +344,22 @@ class LiveStore:
         self._replayed(event, store)
 
     def snapshot(self) -> Snapshot:
-        """Return the store as it is now; callers at the same iteration share one snapshot."""
+        """Return a snapshot of the store; callers at the same iteration share one."""
         if self._snapshot is None or self._snapshot.iteration != self.iteration:
             self._snapshot = snapshot_of(self.environment, self.iteration)
         return self._snapshot
 
     def overlay(self) -> Overlay:
-        """Return the search as it is now, to stage edits on."""
+        """Return a snapshot of the search on which edits can be staged."""
         return overlay_of(self.environment)
 
     async def roll_back(self, to: int, reason: str = "") -> int:
         """Return to an earlier iteration by adding to the history, and return the new iteration."""
         async with self.write():
             if not self.shared:
-                await self.durable()  # what it returns to is read from the disk
+                await self.durable()  # the earlier state is read from the disk
             with closing(open_backend(self.where)) as place:
-                # In a turn of a database other tasks may have committed what is not written yet.
+                # In a turn of a database, other tasks may have commits that are not written yet.
                 events = (*place.events, *(event for events, _ in self._closed for event in events))
                 then = replay(place.initial.copy, events, to)
             self.sync_to(rolled_back(self.store, then.copy()))

@@ -2,15 +2,15 @@
 
     {"event":"act",...,"chain":"<sha256 of the previous chain and this line's body>"}
 
-A transaction is written in one piece and flushed to the disk before it counts. Reading drops a torn last line and an
-unfinished transaction and reports it; any other damage is named by its line.
+A transaction is written in one piece and counts as committed once flushed to the disk. Reading drops and reports a torn
+last line and an unfinished transaction; any other damage is an error with the line number.
 
-A small file beside the trace records how much was committed, so that a trace that lost its end is noticed:
+A small file beside the trace records how much was committed, so that truncation of the trace is detected:
 
     trace.head    {"chain":"<of its last line>","iteration":57,"size":12345}
 
-It is overwritten in place after each commit, once the trace is on the disk: after a crash it may say too little, never
-too much. Readers read the head first, since both may be growing.
+It is overwritten in place after each commit, once the trace is durable, so after a crash it may lag behind the trace
+but is never ahead of it. Readers read the head first, since both may be growing.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from kbgym.canonical import Decoder, decode, encode, open_file, read_file, refus
 from kbgym.errors import BadInput, Damaged, Failed, Incomplete, InUse
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
 
-_ROOM = 160  # less than a sector, which is written whole or not at all
+_ROOM = 160  # less than a sector, which is written atomically
 
 
 class CommitMarker(msgspec.Struct, frozen=True):
-    """What was committed: the last iteration, the number of bytes, and the hash at their end."""
+    """The committed part of a trace: its last iteration, its size in bytes, and the hash at its end."""
 
     iteration: int
     size: int
@@ -45,7 +45,7 @@ def head_of(trace: Path) -> Path:
 
 
 def read_head(trace: Path) -> CommitMarker | None:
-    """Return the head of a trace, or None if there is none on the disk."""
+    """Return the head of a trace, or None if it has none on the disk."""
     file = head_of(trace)
     if not os.path.lexists(file):
         return None
@@ -55,11 +55,11 @@ def read_head(trace: Path) -> CommitMarker | None:
     try:
         return decode(data, CommitMarker)
     except msgspec.DecodeError:
-        raise Damaged(f"{file} is no trace's head; {_advice(trace)}.") from None
+        raise Damaged(f"{file} is not the head of a trace; {_advice(trace)}.") from None
 
 
 def check_head(trace: Path, head: CommitMarker | None, data: bytes, iteration: int, length: int) -> None:
-    """Raise an error if a trace lacks what its head says was committed."""
+    """Raise an error if a trace lacks data that its head records as committed."""
     if head is None:
         return
     if head.size > length:
@@ -76,14 +76,14 @@ def _advice(trace: Path) -> str:
 
 
 class HeadFile:
-    """The head of a trace that is being written."""
+    """The head file of a trace that is being written."""
 
     def __init__(self, trace: Path) -> None:
         self._path = head_of(trace)
         self._file: int | None = None
 
     def write(self, reached: CommitMarker) -> None:
-        """Overwrite the head once the trace is on the disk; if that fails, the last one stays."""
+        """Overwrite the head once the trace is durable; if that fails, the previous head is kept."""
         with contextlib.suppress(OSError):
             if self._file is None:
                 self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
@@ -106,9 +106,9 @@ _BEGINNING = b'{"documents":'
 
 
 class TraceReading(msgspec.Struct, frozen=True):
-    """A trace as found on disk: its committed events, where they end, and what was left out.
+    """A trace read from disk: its committed events, their end, and a note on omitted data.
 
-    The first event is its genesis. `length` is where the committed bytes end, `size` how many bytes the file had.
+    The first event is its genesis. `length` is the size of the committed part in bytes, `size` that of the file.
     """
 
     events: tuple[Event, ...]
@@ -124,13 +124,13 @@ class TraceReading(msgspec.Struct, frozen=True):
 
 
 def chained(body: bytes, chain: str) -> tuple[bytes, str]:
-    """Return a body (one JSON object) as a line of the file, and the chain after it."""
+    """Return the line of the file for a body (one JSON object), and the chain after it."""
     link = hashlib.sha256(chain.encode() + body).hexdigest()
     return body[:-1] + _LINK + link.encode() + b'"}\n', link
 
 
 def has_begun(path: Path) -> bool:
-    """Return True if there is or was a trace; a file with an unfinished first line is none."""
+    """Return True if there is or was a trace; a file with an unfinished first line does not count."""
     if read_head(path) is not None:
         return True
     try:
@@ -208,12 +208,12 @@ def _check_genesis(path: Path | str, event: Event) -> None:
 
 
 class TraceWriter:
-    """Append whole transactions; a second process is rejected. An `EventWriter`."""
+    """An `EventWriter` that appends whole transactions and rejects a second process."""
 
     shared = False
 
     def __init__(self, path: Path, reading: TraceReading | None) -> None:
-        """Continue after what was read, cutting off what was never committed; without a reading, start a new file."""
+        """Continue after a reading, truncating uncommitted data; without one, start a new file."""
         self._path = path
         refuse_links(path.parent)
         if reading is None and has_begun(path):
@@ -234,21 +234,21 @@ class TraceWriter:
             self._head.write(CommitMarker(reading.iteration, reading.length, reading.chain))
 
     def _claim(self, reading: TraceReading | None) -> None:
-        """Lock the file, check that it is what was read, and truncate it there."""
+        """Lock the file, check that it matches the reading, and truncate it at its end."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InUse(f"{self._path} is being written by another process.") from None
-        # A process that held the lock since may have committed; its work must not be cut off.
+        # Another process may have committed since the reading; its events must not be truncated.
         changed = os.fstat(self._file).st_size != reading.size if reading else has_begun(self._path)
         if changed:
             raise BadInput(f"{self._path} was written by another process since it was read; run the command again.")
         os.ftruncate(self._file, self._length)
         if reading is None:
-            sync(self._path.parent)  # the new file's name
+            sync(self._path.parent)  # the directory entry of the new file
 
     def commit(self, events: Sequence[Event]) -> None:
-        """Write a transaction and return once it is on the disk."""
+        """Write a transaction and return once it is durable."""
         if not events or not isinstance(events[-1], Committed | Genesis):
             raise ValueError("a transaction ends with its commit")
         self._check()
@@ -262,7 +262,7 @@ class TraceWriter:
                 view = view[os.write(self._file, view) :]
             os.fsync(self._file)
         except OSError as error:
-            with suppress(OSError):  # where even that fails, the next commit finds the file changed
+            with suppress(OSError):  # if this fails too, the next commit detects that the file changed
                 os.ftruncate(self._file, self._length)
             raise Failed(f"cannot write {self._path}: {error.strerror}; what was committed before is kept.") from error
         self._chain, self._length = chain, self._length + len(block)
@@ -271,7 +271,7 @@ class TraceWriter:
         self._head.write(CommitMarker(last.iteration if isinstance(last, Committed) else 0, self._length, chain))
 
     def _check(self) -> None:
-        """Raise Failed if the file under this name is no longer the one being written, or has another size.
+        """Raise Failed if the file was replaced or has an unexpected size.
 
         Called before a transaction is written and before it is acknowledged.
         """

@@ -1,4 +1,4 @@
-"""Check a run's snapshots against its trace, and recover what is whole of a damaged trace."""
+"""Checks of a run's snapshots against its trace, and recovery of the intact part of a damaged trace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kbgym.trace.log import START, CommitMarker, HeadFile, head_of, read_head, r
 
 
 class SnapshotCheck:
-    """A watcher of a replay that compares the store with the snapshots."""
+    """A replay watcher that compares the store with the snapshots."""
 
     def __init__(self, folder: Path | None) -> None:
         files = sorted((folder / "snapshots").glob("*.jsonl")) if folder else []
@@ -43,7 +43,7 @@ def _compare(file: Path, store: Store) -> None:
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """What was kept. `lost` is the number of later iterations that the head recorded."""
+    """The outcome of a recovery. `lost` is the number of later iterations that the head recorded."""
 
     iteration: int
     size: int
@@ -82,7 +82,7 @@ def recover(trace: Path) -> Recovered | None:
 
 @contextmanager
 def _held(trace: Path) -> Iterator[None]:
-    """Hold a writer's lock, so that none is at work."""
+    """Hold the writer's lock, so that no writer is active."""
     if not trace.exists():
         yield
         return
@@ -113,7 +113,7 @@ def _whole(trace: Path, data: bytes) -> CommitMarker:
 
 
 def _beside(trace: Path) -> Path:
-    """Make a new folder for the damaged files, with a copy of what is derived from the trace."""
+    """Create a folder for the damaged files, with a copy of the files derived from the trace."""
     number = 1
     while (kept := trace.parent / f"damaged-{number}").exists():
         number += 1

@@ -1,7 +1,7 @@
 """Replay: a store is the fold of its trace over its initial documents.
 
-Every recorded result is checked against what the same action does now, and every commit against the store's hash.
-Nothing is searched, embedded or judged again. Resume, rollback, diff, blame and learning curves are all this fold.
+Every recorded result is checked against the result of the same action now, and every commit against the store's hash.
+Nothing is searched, embedded or judged again. Resume, rollback, diff, blame and learning curves all use this fold.
 A `Listener` is called with every event, live and replayed.
 """
 
@@ -19,8 +19,8 @@ from kbgym.gym.tools import is_editing
 from kbgym.store import Refused, Store
 from kbgym.trace.events import TUNED, Acted, Committed, Event, Genesis, Imported, Noted, RolledBack, named_in, tunable
 
-_BATCH = 500  # events whose documents are read with one query, if they are not held in memory
-# Called after each event with the store as it is then.
+_BATCH = 500  # events whose documents are prefetched with one query, if not in memory
+# Called after each event with the store at that point.
 Watcher = Callable[[Event, Store], None]
 
 
@@ -52,7 +52,7 @@ def catch_up(
 ) -> Store:
     """Apply whole transactions to the store after `iteration`, in place, and return it.
 
-    Every event is applied once, however many rollbacks there are: the states that later rollbacks return to are kept.
+    Every event is applied once, regardless of rollbacks: the states that later rollbacks return to are kept.
     After a rollback the result is another object: `earlier` returns the store after an iteration before the events.
     `first` is the number of the first event in its trace, for messages.
     """
@@ -76,7 +76,7 @@ def catch_up(
 
 
 def _fetch(store: Store, events: Sequence[Event]) -> None:
-    """Read the documents that events name with one query, if they are not held in memory."""
+    """Prefetch the documents that events name with one query, if they are not in memory."""
     if store.base is None:
         return
     acted = [event for event in events if isinstance(event, Acted)]
@@ -85,8 +85,8 @@ def _fetch(store: Store, events: Sequence[Event]) -> None:
 
 
 def redo(store: Store, event: Event, number: int) -> None:
-    """Apply one event to a store. Raise Damaged if the result differs from the record. Rollbacks are the caller's."""
-    match event:  # the commonest first
+    """Apply one event to a store. Raise Damaged if the result differs from the record. The caller handles rollbacks."""
+    match event:  # the most frequent first
         case Acted():
             _act(store, event, number)
         case Committed(iteration):
@@ -140,7 +140,7 @@ def follow_import(store: Store, event: Imported) -> None:
 
 
 def rolled_back(now: Store, then: Store) -> Store:
-    """Return the earlier store, so that ids issued since are not reused."""
+    """Return the earlier store, set to never reuse ids issued since."""
     then.never_reissue(now)
     return then
 
@@ -151,7 +151,7 @@ def _wanted(events: Sequence[Event]) -> dict[int, int]:
 
 
 def effective(events: Sequence[Event]) -> list[Event]:
-    """Return the events without those that were rolled back; the rollbacks themselves stay."""
+    """Return the events without those that were rolled back; the rollbacks themselves are kept."""
     wanted = _wanted(events)
     kept: list[Event] = []
     then: dict[int, list[Event]] = {0: list(events[:1])}
@@ -165,9 +165,9 @@ def effective(events: Sequence[Event]) -> list[Event]:
 
 
 class Listener(Protocol):
-    """A state derived from the trace: called with every event, live or replayed; `clear` starts again.
+    """State derived from the trace. It is called with every event, live or replayed; `clear` resets it.
 
-    `observation` is what the agent read if the event is an action.
+    `observation` is that of the event if it is an action.
     """
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None: ...

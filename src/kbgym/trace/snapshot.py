@@ -24,7 +24,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
 
 
 def overlay_of(environment: Environment) -> Overlay:
-    """Return the search as it is now, to stage edits on."""
+    """Return a snapshot of the search on which edits can be staged."""
     if not isinstance(environment.engine, LiveEngine):
         raise TypeError("a store whose edits are staged needs a search with overlays")
     return environment.engine.overlay()

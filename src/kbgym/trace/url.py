@@ -1,4 +1,4 @@
-"""Tell database URLs from folders, and name a store without showing a password. Loads nothing heavy."""
+"""Database URLs: detect them, redact passwords and load their backends. Imports no heavy modules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_url(place: str | Path) -> bool:
 
 
 def shown(place: str | Path) -> str:
-    """Return the name of a store for display: a URL loses its password."""
+    """Return the display name of a store; a URL is shown without its password."""
     if is_url(place):
         return plugin_for(str(place)).display_name(str(place))
     return str(place)

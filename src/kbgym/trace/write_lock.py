@@ -1,4 +1,4 @@
-"""The write lock of a shared store, taken from an event loop: a thread waits for the database."""
+"""The write lock of a shared store for an event loop, in which a thread waits for the database."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from kbgym.trace.backend import ConnectionLost, SharedWriter, StoreBackend
 from kbgym.trace.events import Event
 
-LONG_AGO = 0.05  # seconds after which others may have written too much to apply it under the lock
+LONG_AGO = 0.05  # seconds after which others may have written too many events to apply under the lock
 
 
 class WriteLock:
-    """At most one turn at a time. `follow` applies new events, `read_anew` reloads a store the server has lost."""
+    """A lock with one turn at a time. `follow` applies new events, `read_anew` reloads a store the server has lost."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class WriteLock:
         return asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
 
     def _arrive(self, read: Callable[[], Sequence[Event]]) -> None:
-        """Keep what others committed: it is returned only once, even if the caller was cancelled."""
+        """Keep the events of others, which are returned only once, even if the caller was cancelled."""
         self.arrived.extend(read())
         self._looked = time.monotonic()
 
     def resync(self, place: StoreBackend) -> None:
-        """Continue from what a backend that was just opened has read."""
+        """Continue from the state of a newly opened backend."""
         self._writer.resync(place)
         self.arrived.clear()
 
@@ -51,7 +51,7 @@ class WriteLock:
             self._read_anew()
 
     async def take(self) -> None:
-        """Take the lock and apply what others committed."""
+        """Take the lock and apply the commits of others."""
         try:
             await self._take()
         except ConnectionLost:
@@ -68,12 +68,12 @@ class WriteLock:
             await self._follow()
             self.held = held
         except BaseException as error:
-            # The thread takes the turn even if the caller was cancelled; give it back.
+            # The thread takes the turn even if the caller was cancelled, so release it.
             self._thread.submit(_leave, held, error)
             raise
 
     async def end(self, events: Sequence[Event]) -> None:
-        """End the turn; what was committed in it is durable on return."""
+        """End the turn; its commits are durable on return."""
         held, self.held = self.held, None
         assert held is not None
         if events:
@@ -82,6 +82,6 @@ class WriteLock:
 
 
 def _leave(held: AbstractContextManager[Any], error: BaseException) -> None:
-    """End a turn with nothing written."""
+    """End a turn without writing."""
     with suppress(BaseException):
         held.__exit__(type(error), error, error.__traceback__)

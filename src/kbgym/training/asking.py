@@ -1,4 +1,4 @@
-"""Ask a reader one question with a known answer, and grade the pass."""
+"""Question answering with known answers: ask a reader and grade the pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kbgym.worlds.world import Question
 
 
 class QAPair(msgspec.Struct, frozen=True):
-    """A question with its accepted answers, and the documents they depend on where those are known."""
+    """A question with its accepted answers and, if known, the documents they depend on."""
 
     id: str
     text: str

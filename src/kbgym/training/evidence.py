@@ -1,6 +1,6 @@
-"""Evidence: which of a question's supporting documents a pass was shown, and when, from its transcript alone.
+"""Evidence: the supporting documents of a question that a pass was shown, and when, from its transcript alone.
 
-It separates retrieval from reasoning: "had the evidence and answered wrongly" is another failure than "never saw it".
+It separates retrieval from reasoning: a wrong answer despite the evidence is a different failure from missing evidence.
 For questions without supports, or with an answer that occurs anywhere (a small number, yes or no), it is None, not 0.
 """
 
@@ -15,13 +15,13 @@ from kbgym.gym.episode import Transcript
 from kbgym.gym.grading import normalise
 from kbgym.worlds.world import Question
 
-_TOO_SHORT = 3  # letters and digits of a gold that may stand anywhere by chance
+_TOO_SHORT = 3  # length of a gold, in letters and digits, that may occur by chance
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`seen`: for each support that was shown, the number of the action that first did, in order. `supports`: how many
-    there are. `gold`: the action that first showed an accepted answer, 0 for none, None where it cannot be told.
-    `characters`: how much had been read when the last support was seen, where all were.
+    """`seen`: for each support that was shown, the first action that showed it, in order. `supports`: the number of
+    supports. `gold`: the first action that showed an accepted answer, 0 if none did, None if undetermined.
+    `characters`: the number of characters read until the last support, if all were seen.
     """
 
     supports: int = 0
@@ -35,7 +35,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
         return len(self.seen) / self.supports if self.supports else None
 
     def all_within(self, actions: int) -> bool:
-        """Return True if every support was shown within so many actions."""
+        """Return True if every support was shown within this number of actions."""
         return len(self.seen) == self.supports and (not self.seen or self.seen[-1] <= actions)
 
     @property
@@ -68,9 +68,9 @@ def _golds(question: Question) -> list[str]:
 
 
 class EvidenceSummary(msgspec.Struct, frozen=True):
-    """Means over the `evidence_n` questions with known supports; entry k of the last: all seen within k + 1 actions.
+    """Means over the `evidence_n` questions with known supports; entry k of the last field: all seen by action k + 1.
 
-    `first_page` is the share of the supports that the first action showed.
+    `first_page` is the share of the supports shown by the first action.
     """
 
     evidence_n: int

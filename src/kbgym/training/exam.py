@@ -1,7 +1,7 @@
-"""The exam: a frozen store, an independent reader, many questions at once, one row a question.
+"""Exams: an independent reader answers concurrent questions on a frozen store, with one result row per question.
 
-Rows are written as they come and kept: run again, an exam asks only what has no row yet. The finished file is in the
-questions' order whatever order they finished in. A pass in which the agent itself failed has no score.
+Rows are written as questions finish, and a resumed exam asks only questions without a row. The finished file is in the
+order of the questions. A pass in which the agent itself failed has no score.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from kbgym.worlds.world import Question, World
 
 
 class Shot(msgspec.Struct, frozen=True):
-    """One action of a pass and its result, by id: the store gives the texts."""
+    """An action of a pass and its result by id; the texts are in the store."""
 
     action: Action
     result: Result
 
 
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One question of an exam. The scores are None when the agent failed: that is no wrong answer.
+    """The result of one question. The scores are None if the agent failed, which is not a wrong answer.
 
-    `set_f1` compares what stands between commas, as PhantomWiki does; `f1` compares words. Rows of one `conversation`
-    were answered by somebody who remembers the questions before.
+    `set_f1` compares comma-separated elements, as PhantomWiki does; `f1` compares words. Rows of one `conversation`
+    were answered by an agent that remembers the earlier questions.
     """
 
     id: str
@@ -73,7 +73,7 @@ def row_of(
     observations: Observations = "paper",
     conversation: str = "",
 ) -> Row:
-    """Grade a pass: out of budget scores 0, an agent's own failure scores nothing."""
+    """Grade a pass; out of budget scores 0, and a failure of the agent has no score."""
     f1: float | None
     em: float | None
     sets: float | None
@@ -118,13 +118,13 @@ async def examine(
     tick: ProgressCallback | None = None,
     conversation: str = "",
 ) -> list[Row]:
-    """Ask every question of the store as it is now, under the settings' budget, memory and ranking.
+    """Ask every question on the current store, under the settings' budget, memory and ranking.
 
-    With `out`, rows already there are kept and not asked again.
+    With `out`, questions that already have rows there are not asked again.
     """
     shown = settings.observations
     environment = Environment(store.as_frozen(), engine, ranking=settings.ranking, observations=shown)
-    # Who starts a program for every pass says how many may run.
+    # An agent that starts a program for each pass sets the limit itself.
     waiting = asyncio.Semaphore(min(concurrency, getattr(reader, "at_once", concurrency)))
     budget, memory = settings.forward_budget, settings.memory
 
@@ -144,7 +144,7 @@ async def examine(
 
 
 class ResultWriter:
-    """The rows of an exam, wherever its questions are asked: on file as they come, in order when all are there."""
+    """Writer of the rows of an exam, appended to a file as they come and put in order when complete."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class ResultWriter:
             self._count(row)
         self._file = out.open("ab") if out else None
         if self._file and out:
-            self._file.truncate(len(_whole_lines(out)))  # a line that was torn is asked again
+            self._file.truncate(len(_whole_lines(out)))  # the question of a torn line is asked again
 
     @property
     def rows(self) -> list[Row]:
@@ -205,7 +205,7 @@ _BEGINNING = b'{"actions":'
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read the rows of an exam, perhaps one in progress, without a torn last line."""
+    """Read the rows of an exam, finished or in progress, without a torn last line."""
     rows: dict[str, Row] = {}
     for number, line in enumerate(_whole_lines(path).splitlines(), 1):
         try:
@@ -222,17 +222,17 @@ def _whole_lines(path: Path) -> bytes:
     data = read_file(path) if path.exists() else b""
     whole = data[: data.rfind(b"\n") + 1]
     if not whole and not _BEGINNING.startswith(data[: len(_BEGINNING)]):
-        raise Damaged(f"{path} is no exam's file; choose another --out.")
+        raise Damaged(f"{path} is not an exam file; choose another --out.")
     return whole
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What an exam comes to. Means are over questions with a score; failures are counted apart in `outcomes`.
+    """The summary of an exam. Means are over questions with a score; failures are counted in `outcomes`.
 
     `set_f1` compares comma-separated sets, as PhantomWiki does. `evidence` is the share of a question's supports that
-    was shown, `evidence_all` how often all were, `gold_seen` how often an accepted answer stood in what was shown; None
-    where nothing can tell. `first_page` is the share of the supports on the first page of results, of the `evidence_n`
-    questions whose supports are known. Entry k of `f1_within` is F1 with a budget of k + 1 actions, that of
+    was shown, `evidence_all` the share of questions with all of them shown, `gold_seen` that with an accepted answer in
+    the shown texts; None if undetermined. `first_page` is the share of the supports on the first page of results, over
+    the `evidence_n` questions with known supports. Entry k of `f1_within` is F1 with a budget of k + 1 actions, that of
     `evidence_all_by_action` the share with all supports seen by then.
     """
 
@@ -280,12 +280,12 @@ NO_STORE = "nostore"
 
 
 def is_public(world: World) -> bool:
-    """Return True if the text is public: models know it, so a score needs one without a store beside it."""
+    """Return True if the text is public; models may know it, so a score needs a no-store baseline."""
     return bool(world.facts.get("public_text"))
 
 
 def no_store_file(out: Path) -> Path:
-    """Return the file of the rows without a store, beside those with one."""
+    """Return the file of the no-store rows, beside those with a store."""
     return out.with_name(f"{out.stem}.{NO_STORE}{out.suffix}")
 
 
@@ -296,11 +296,11 @@ async def examine_without(
     settings: Settings,
     concurrency: int,
 ) -> list[Row]:
-    """Ask the same reader the same questions over an empty store; rows already there are kept."""
+    """Ask the same reader the same questions on an empty store; existing rows are kept."""
     file = no_store_file(out) if out else None
     return await examine(Store(), Engine(HashEmbedder()), questions, reader, file, of_no_store(settings), concurrency)
 
 
 def of_no_store(settings: Settings) -> Settings:
-    """Return settings for an empty store, where there is nothing to rank."""
+    """Return settings for an empty store, which has nothing to rank."""
     return msgspec.structs.replace(settings, ranking="paper", embedder="hash")

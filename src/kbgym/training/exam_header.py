@@ -1,10 +1,10 @@
-"""What an exam says of itself: a small file beside its rows, written before the first of them.
+"""Exam headers: a small file beside the rows of an exam, written before the first row.
 
     exams/flat-test_in.jsonl         the rows
     exams/flat-test_in.exam.json     store, world, agent, set, budget, search, observations
 
-Exams are found by it, whatever their files are called. Rows of earlier versions have none and stay readable; they are
-known by their names alone.
+Exams are found by their headers, independently of file names. Rows of earlier versions have no header and stay
+readable; they are identified by name only.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from kbgym.training.run import Settings
 from kbgym.worlds.world import Question
 
 _ENDING = ".exam.json"
-# The settings that an exam is sat under.
+# The settings of an exam.
 HOW = ("forward_budget", "memory", "embedder", "search", "ranking", "observations")
 _NO_ROWS = (".cassette.jsonl",)
 
 
 class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of whom. `store`, `world` and `questions` are hashes; `iteration` is the store's own.
+    """The identity of an exam. `store`, `world` and `questions` are hashes; `iteration` is that of the store.
 
-    `arm` is the maker of the store, `flat` for one that was trained or never touched. `prompt` is the hash of the
-    reader's prompt, where a model or a program reads: exams are compared only if it is the same. `conversation` names
-    the sitting in which an agent that remembers earlier questions answered all; independent passes have none.
+    `arm` is the baseline that built the store, `flat` for a trained or an untouched one. `prompt` is the hash of the
+    reader's prompt if a model or a program reads; exams are compared only if it is the same. `conversation` is the id
+    of a session of an agent that remembers earlier questions; independent passes have none.
     """
 
     kbgym: int = 1
@@ -62,9 +62,9 @@ class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def conditions(self) -> dict[str, object]:
-        """Return what two exams must share for their rows to be compared, besides the questions.
+        """Return the conditions that two exams must share, besides the questions, to be comparable.
 
-        Every conversation is a condition of its own.
+        Every conversation is a separate condition.
         """
         own = ("store", "iteration", "arm", "set", "questions", "kbgym")
         all = msgspec.structs.asdict(self).items()
@@ -83,7 +83,7 @@ class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptExam(msgspec.Struct, frozen=True):
-    """A file of rows and what it says of itself."""
+    """A file of rows and its header."""
 
     file: Path
     header: ExamHeader

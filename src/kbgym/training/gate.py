@@ -1,10 +1,10 @@
-"""The gate: the edits of a pass stay only if they do no harm on average and help a question.
+"""The gate, which applies the edits of a pass only if they do no harm on average and help a question.
 
-A panel of questions with known answers is asked on the store without and with the edits: held-out questions, drawn anew
-for every pass, and those answered last, the pass's own among them. For each the gate measures the evidence on the first
-page of results and, where a reader is given, what the reader scores. Edits are rejected if the mean of either falls, or
-if neither a mean nor the pass's own question gains. The gate keeps nothing that a replay needs, so that interrupted
-training comes to the same decisions; the test splits are never asked. Training and serving use the same gate.
+A panel of questions with known answers is asked on the store without and with the edits: held-out questions, redrawn
+for each pass, and the questions answered last, including the pass's own. For each the gate measures the evidence on the
+first page of results and, with a reader, its score. Edits are rejected if the mean of either falls, or if neither a
+mean nor the pass's own question gains. The gate has no state that a replay needs, so interrupted training makes the
+same decisions. The test splits are never asked. Training and serving use the same gate.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EXACT = 1e-9
 
 
 class GateDecision(msgspec.Struct, frozen=True):
-    """Means over the panel without and with the edits. F1 counts 0 for questions that no reader was asked."""
+    """Means over the panel without and with the edits. F1 is 0 for questions that were not asked of a reader."""
 
     admitted: bool
     asked: int
@@ -48,7 +48,7 @@ class GateDecision(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """A question on one state of the store: evidence on the first page, the part of it that was learnt, the score."""
+    """Measurements of a question on one state of the store: evidence on the first page, its learnt part, the score."""
 
     page: tuple[str, ...]
     evidence: float
@@ -62,10 +62,10 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 class Gate:
-    """Asks up to `n` held-out and `n` recent questions about every pass that changes something.
+    """A gate that asks up to `n` held-out and `n` recent questions for each pass that changes the store.
 
     Args:
-        reader: asked for F1; None measures evidence alone.
+        reader: answers for F1; None measures evidence only.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class Gate:
         self._budget, self._memory = budget, memory
 
     def answered(self, question: QAPair) -> None:
-        """Add a question whose answer is known to those asked again."""
+        """Add a question with a known answer to the recent questions."""
         self._recent.pop(question.id, None)
         self._recent[question.id] = question
         if len(self._recent) > _RECENT:
             del self._recent[next(iter(self._recent))]
 
     def panel(self, number: int) -> list[QAPair]:
-        """Return held-out questions drawn for this pass, and those answered last."""
+        """Return the held-out questions drawn for this pass and the questions answered last."""
         draw = Random(f"{self._seed}:gate:{number}")
         held_out = draw.sample(self._held_out, min(self.n, len(self._held_out)))
         recent = list(reversed(self._recent.values()))[: self.n]
@@ -101,10 +101,10 @@ class Gate:
     async def judge(
         self, before: Environment, after: Environment, touched: Set[str], number: int, own: str = ""
     ) -> GateDecision:
-        """Ask the panel on the store without and with the edits, which changed or made the documents `touched`.
+        """Ask the panel on the store without and with the edits, which changed or added the documents `touched`.
 
-        Fewer actions to a right answer are a gain only if nothing was taken away and the words of each new document
-        give a reason for its links: a store that lost facts, or has a partial index, is read faster.
+        Fewer actions for a right answer count as a gain only if nothing was removed and the words of each new document
+        justify its links, since a store that lost facts, or has a partial index, is read faster.
 
         Args:
             own: id of the question that the pass was played for.
@@ -116,7 +116,7 @@ class Gate:
         panel, was, now = self.panel(number), [], []
         for question in panel:
             first, later = [await self._look(question, environment) for environment in (before, after)]
-            # Where the first page is all that edits can change, a reader that sees the same page reads the same.
+            # If edits can change only the first page, a reader that sees the same page gives the same answer.
             if self._reader is not None and not (after.ranking == "slot" and first.page == later.page):
                 first, later = [await self._read(question, *seen) for seen in ((first, before), (later, after))]
             was.append(first)
@@ -163,25 +163,25 @@ class Gate:
 
 
 def _lost(id: str, before: Store, after: Store) -> bool:
-    """Return True if a document is gone, reads otherwise or has lost a link."""
+    """Return True if a document was deleted, was edited or has lost a link."""
     if id not in before:
         return False
     return id not in after or after[id].text != before[id].text or not {*before[id].links} <= {*after[id].links}
 
 
 def _share(question: QAPair, ids: Sequence[str], texts: dict[str, str]) -> float:
-    """Return the share of a question's supports among documents; without supports, whether one has its answer."""
+    """Return the share of a question's supports among documents; without supports, 1 if any has its answer, else 0."""
     if question.support:
         return len({*question.support} & {*ids}) / len({*question.support})
     answers = [f" {normalise(gold)} " for gold in question.golds if not question.unanswerable]
     return float(any(answer in f" {normalise(texts.get(id, ''))} " for answer in answers for id in ids))
 
 
-Verdict = dict[str, Any] | None  # as the trace keeps it; None if there was nothing to judge
+Verdict = dict[str, Any] | None  # in the form stored in the trace; None if there was nothing to judge
 
 
 async def judged(gate: Gate | None, staged: StagedEdits, number: int, own: str = "") -> Verdict:
-    """Return the gate's decision on the edits of a pass as the trace keeps it; None if nothing changed."""
+    """Return the gate's decision on the edits of a pass in the form stored in the trace; None if nothing changed."""
     if gate is None or not staged.changed:
         return None
     touched = {id for step in staged.edits for id in changed_in(step.result)}

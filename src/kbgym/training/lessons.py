@@ -1,4 +1,4 @@
-"""The lessons of a training, their order, and the progress of each according to the trace.
+"""The schedule of lessons in training, and the progress of each according to the trace.
 
 A lesson is one question in one epoch: a forward pass, its grade, a backward pass. Several may run concurrently, and a
 commit at the end of one keeps the steps of the others; so a lesson may have to be resumed after an interruption.
@@ -57,9 +57,9 @@ def schedule(world: World, settings: Settings) -> list[Lesson]:
 
 
 class Progress:
-    """Follows a trace, replayed or live, and knows how far each lesson has come.
+    """A listener that follows a trace, replayed or live, and tracks the state of each lesson.
 
-    What a rollback undid does not count.
+    Events that were rolled back do not count.
     """
 
     def __init__(self) -> None:
@@ -67,11 +67,11 @@ class Progress:
 
     def clear(self) -> None:
         self.begun: dict[LessonKey, LessonState] = {}
-        self.over = 0  # how many lessons are
-        self.last = 0  # the highest iteration anything was given
+        self.over = 0  # number of finished lessons
+        self.last = 0  # the highest iteration of any event
         self._of: dict[int, LessonState] = {}
         self._events: list[Event] = []
-        self._read: dict[int, Observation] = {}  # what an agent read, by the identity of an event in `_events`
+        self._read: dict[int, Observation] = {}  # observations, by the identity of an event in `_events`
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         self._events.append(event)

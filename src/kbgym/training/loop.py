@@ -2,7 +2,7 @@
 
 `train` teaches every pending lesson; `teach` is one lesson. A lesson is one training step: a forward pass by the
 reader, its grade, and a backward pass by the curator, who sees the expected answer and edits the store. The session
-plays passes and records them; `curate` decides how a backward pass reaches the store.
+plays passes and records them; `curate` decides how a backward pass is applied to the store.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kbgym.training.run import Settings
 from kbgym.training.session import Agents, Session
 from kbgym.worlds.world import World
 
-SUFFICED = 2  # actions of a right answer that leave nothing to learn
+SUFFICED = 2  # a right answer within this many actions leaves nothing to learn
 NOTHING_LEARNT = Transcript("curator", "done", ())
 Curate = Callable[[Session, Lesson, Agent, Backward], Awaitable[Transcript]]
 
@@ -37,7 +37,7 @@ async def train(
     curate: Curate = curate_directly,
     lessons: Sequence[Lesson] | None = None,
 ) -> None:
-    """Teach the lessons that are pending, up to `settings.batch_size` side by side.
+    """Teach the pending lessons, up to `settings.batch_size` concurrently.
 
     Interrupted training resumes where the trace ends and produces the same bytes as uninterrupted training.
 
@@ -55,7 +55,7 @@ async def train(
 
 
 async def teach(lesson: Lesson, settings: Settings, agents: Agents, session: Session, curate: Curate) -> None:
-    """Teach one lesson, or the rest of one that was interrupted."""
+    """Teach one lesson, or the rest of an interrupted one."""
     question = lesson.question
     state = await session.begin(lesson)
     if state.grade is None:
@@ -75,7 +75,7 @@ async def teach(lesson: Lesson, settings: Settings, agents: Agents, session: Ses
 
 
 def suffices(settings: Settings, turns: Sequence[Turn], f1: float, agenda: Sequence[IndexTask]) -> bool:
-    """Return True if a forward pass leaves nothing to learn, so that no backward pass is paid."""
+    """Return True if a forward pass leaves nothing to learn, so that the backward pass is skipped."""
     return settings.strategy != "paper" and not agenda and f1 == 1.0 and len(turns) <= SUFFICED
 
 

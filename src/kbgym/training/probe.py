@@ -1,8 +1,8 @@
-"""The key-coverage gradient: question groups that differ only in how much of a question training touched.
+"""The key-coverage gradient: question groups that differ only in the number of their keys that training touched.
 
-`trained` are questions that were trained on; the others were never seen and have two, one or none of their keys named
-in a slot of any training question. All groups have the same number of questions of each template, so none is easier by
-composition. Where a pool is too small for that, every group takes fewer of that template, and says so.
+`trained` are training questions; the other groups are unseen and have two, one or none of their keys in a slot of any
+training question. All groups have the same number of questions of each template, so that they are equally difficult by
+composition. If a pool is too small, every group takes fewer questions of that template, and the shortfall is reported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMES = {2: ("neither", "one", "both"), 1: ("neither", "one")}
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """The groups, the quota of each template, and what was checked."""
+    """The groups, the quota of each template, and the results of the checks."""
 
     groups: dict[str, tuple[Question, ...]]
     quota: dict[str, int]
@@ -55,9 +55,9 @@ def gradient(
     seed: int = 0,
     also: Sequence[Question] = (),
 ) -> Probe:
-    """Draw the groups for a store trained on these questions; `n` None takes all there is of the trained group.
+    """Draw the groups for a store trained on these questions; with `n` None, use all trained questions.
 
-    Questions that stores to be compared with it are `also` trained on are in no group of unseen ones.
+    Questions in `also`, on which stores to be compared with it are trained, are excluded from the unseen groups.
     """
     kind = kind_of(world)
     if not kind.has_pools:
@@ -126,7 +126,7 @@ def _touched(question: Question, touched: set[Key]) -> int:
 
 
 def _quotas(anchors: Sequence[Question], n: int) -> dict[str, int]:
-    """Split n over the templates in proportion to the trained questions, the largest remainders rounded up."""
+    """Split n over the templates in proportion to the trained questions, by the largest remainder method."""
     counts = Counter(question.template for question in anchors)
     total = len(anchors)
     if n > total:

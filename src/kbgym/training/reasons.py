@@ -1,9 +1,9 @@
-"""Reasons in words: what a pass linked must belong, by its own words, under what it was linked to.
+"""Lexical reasons for links: the words of a link target must show that it belongs under its source.
 
-A link has a reason if its target holds the rarest word of its source ("baker" in "People whose job is baker"), or names
-somebody whom an original document with that word names (the city of a baker, under the cities of bakers). A change has
-one if every link it adds has, and no link it takes away had. Only originals count as evidence, so that no text of a
-curator speaks for what a curator writes. No question is asked, and no language is known but the store's own.
+A link has a reason if its target contains the rarest word of its source ("baker" in "People whose job is baker"), or
+names a person named by an original document with that word (the city of a baker, under the cities of bakers). A change
+has a reason if every added link has one and no removed link had one. Only originals count as evidence, so that a
+curator's text cannot justify a curator's links. The check asks no questions and is independent of the language.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from collections.abc import Iterator
 from kbgym.store import Record, Store
 from kbgym.store.guard import signature
 
-WHOLE = 0.25  # the share of its candidates a new index must link, at least
-_RARE = 4  # a word is rare that occurs at most so many times as often as the rarest
+WHOLE = 0.25  # minimum share of its candidates that a new index must link
+_RARE = 4  # a word is rare if its frequency is at most this multiple of that of the rarest
 _WORD = re.compile(r"[^\W_]{2,}")
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return words, small and singular: "friends" and "friend" are one."""
+    """Return the words of a text in lower case and singular: "friends" and "friend" are equal."""
     return frozenset(
         word[:-1] if len(word) > 3 and word[-1] == "s" else word for word in _WORD.findall(text.casefold())
     )
 
 
 class Words:
-    """The originals that hold each word, updated to a store by `follow`."""
+    """An inverted index from words to originals, which `follow` updates to a store."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -45,18 +45,18 @@ class Words:
                     self._holding.setdefault(word, set()).add(id)
 
     def rarest(self, text: str) -> list[str]:
-        """Return the words of a text that the fewest originals hold, of those that any does."""
+        """Return the words of a text with the lowest document frequency above 0 among originals."""
         counts = {word: len(held) for word in words_of(text) if (held := self._holding.get(word))}
         return sorted(word for word, count in counts.items() if count == min(counts.values()))
 
     def candidates(self, text: str) -> set[str]:
-        """Return the originals that hold every rare word of a text: about as many as belong under it, or more."""
+        """Return the originals with every rare word of a text: about as many as belong under it, or more."""
         counts = {word: len(held) for word in words_of(text) if (held := self._holding.get(word))}
         rare = [word for word, count in counts.items() if count <= _RARE * min(counts.values())]
         return set.intersection(*(self._holding[word] for word in rare)) if rare else set()
 
     def speaks_for(self, source: str, target: str) -> bool:
-        """Return True if the words say that a document `target` belongs under a document `source`."""
+        """Return True if the words show that a document `target` belongs under a document `source`."""
         rarest = self.rarest(source)
         if not words_of(target).isdisjoint(rarest):
             return True
@@ -65,7 +65,7 @@ class Words:
         return any(len(named.intersection(signature(self._texts[id])[0])) > 1 for id in between)
 
     def unreasoned(self, before: Store, after: Store, touched: set[str]) -> Iterator[str]:
-        """Yield the documents of a pass for whose change its words give no reason."""
+        """Yield the documents touched by a pass whose changes have no reason in their words."""
         for id in sorted(touched):
             was, now = (store[id] if id in store else None for store in (before, after))  # noqa: SIM401
             if was != now and not self._reasoned(was, now, before, after):

@@ -1,12 +1,12 @@
-"""A run folder: what was asked for, the world, the store's trace, snapshots, exams.
+"""Run folders: the settings, the world, the trace of the store, snapshots and exams.
 
 run.json        resolved settings, versions and hashes, written first
 world/          documents.jsonl, questions.jsonl, world.json
-records.jsonl   the store it was begun with, where that was another than the world's documents
+records.jsonl   the initial store, if it is not the world's documents
 trace.jsonl     every action and result; deterministic, hash-chained
-timing.jsonl    clocks, which replay ignores
-snapshots/      the store at each epoch's end; derived, may be thrown away
-exams/          one file of rows per exam
+timing.jsonl    durations, which replay ignores
+snapshots/      the store at each epoch's end; derived, may be deleted
+exams/          a file of rows per exam
 report/
 """
 
@@ -32,13 +32,13 @@ STRATEGIES = ("paper", "class")
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
+    """The settings that determine a training run. Two runs with equal settings give equal bytes.
 
     The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
-    exams. `slots`: how many trained indexes the ranking `slot` shows beside the first page; `slot_threshold`: the
-    score below which it shows none, until calibration sets another. `gate`: how many questions are asked again before
-    the edits of a lesson stay, 0 for none. `observations`: how results read. `search`: what a search goes by. `begins`:
-    the store it was begun with, by what it is and its fingerprint; empty for the world's own documents.
+    exams. `slots`: number of trained indexes that the ranking `slot` shows beside the first page; `slot_threshold`: the
+    minimum score of such an index, until calibration sets another. `gate`: number of questions asked again before the
+    edits of a lesson are applied, 0 for no gate. `observations`: the rendering of results. `search`: the kind of
+    search. `begins`: the kind and fingerprint of the initial store; empty for the world's own documents.
     """
 
     questions: int = 100
@@ -64,7 +64,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Header(msgspec.Struct, frozen=True):
-    """What run.json is read for."""
+    """The fields of `run.json` that are read."""
 
     settings: Settings
     world: str
@@ -77,9 +77,9 @@ class Run:
         self.folder = folder
         file = folder / "run.json"
         if not file.exists():
-            raise BadInput(f"{folder} is no run: it has no run.json.")
+            raise BadInput(f"{folder} is not a run: it has no run.json.")
         header = read_value(file, _Header)
-        check_name(file, header.settings.strategy)  # it names the run's tables and figures
+        check_name(file, header.settings.strategy)  # part of the file names of tables and figures
         self.settings, self.world_hash = header.settings, header.world
         self._world: World | None = None
 
@@ -119,7 +119,7 @@ class Run:
         return (self.folder / "snapshots" / f"{iteration}.jsonl").is_file()
 
     def snapshot(self, store: Store, iteration: int) -> None:
-        """Write the store as it is after an iteration, whole or not at all."""
+        """Write the store after an iteration atomically."""
         with write_whole(self.folder / "snapshots" / f"{iteration}.jsonl") as scratch:
             write_lines(scratch, store)
 

@@ -1,7 +1,7 @@
-"""A training session: an open store with its trace, which plays passes, records, resumes and commits.
+"""Training sessions: an open store with its trace that plays, records, resumes and commits lessons.
 
-Every lesson ends with a commit that is durable before the next one starts. Lessons that run side by side share one
-store, and the trace holds their steps in the order in which they took effect.
+Every lesson ends with a commit that is durable before the next one starts. Concurrent lessons share one store, and the
+trace has their steps in the order in which they took effect.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ EVAL = ("n", "f1", "em", "set_f1", "actions", "characters", "outcomes")  # field
 
 
 class Agents(msgspec.Struct, frozen=True):
-    """The agents of a training.
+    """The agents of a training run.
 
-    `described` holds the model names, parameters and prompt hashes that the trace keeps. `agenda` makes the agenda of
-    the strategy `class`; without it, curators get none.
+    `described` has the model names, parameters and prompt hashes recorded in the trace. `agenda` creates the agenda of
+    the strategy `class`; without it, curators have none.
     """
 
     reader: Agent
@@ -59,7 +59,7 @@ def recorded_settings(settings: Settings, agents: Agents) -> dict[str, Any]:
 
 
 class Session:
-    """An open store in training. The run's folder keeps the store, or the database at `url`.
+    """An open store in training, kept in the run's folder or in the database at `url`.
 
     Evaluations and snapshots at the end of an epoch exist only for a store in a folder.
     """
@@ -67,7 +67,7 @@ class Session:
     def __init__(
         self, run: Run, agents: Agents, engine: Callable[[Store], SearchEngine], url: str | None = None
     ) -> None:
-        """Open the store, replay its trace and make a search engine over it."""
+        """Open the store, replay its trace and create a search engine over it."""
         if run.settings.strategy == "class" and agents.agenda is None:
             raise BadInput("the strategy class needs an agenda: give Agents one, or let agents_named make them.")
         self.run, self.agents, self.settings = run, agents, run.settings
@@ -110,7 +110,7 @@ class Session:
         self.grades: list[Graded] = []
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None:
-        """Follow the trace, live or replayed: keep the agenda and the grades, restore snapshots a crash lost."""
+        """Follow the trace, live or replayed: update agenda and grades, and restore snapshots lost in a crash."""
         if isinstance(event, Graded):
             self.grades.append(event)
         elif self._restoring and isinstance(event, Committed) and self._lacks_snapshot(event):
@@ -153,7 +153,7 @@ class Session:
         return self.state(lesson)
 
     async def play(self, phase: Phase, lesson: Lesson, agent: Agent, task: Forward | Backward) -> Transcript:
-        """Play a pass on the store, after the steps of it that the trace already has."""
+        """Play a pass on the store, continuing after its steps in the trace."""
         state, settings = self.state(lesson), self.settings
         role: Role
         if phase == "forward":
@@ -172,14 +172,14 @@ class Session:
             self.live.record(self._began(number, "backward", lesson))
 
     async def end(self, lesson: Lesson, phase: Phase, transcript: Transcript) -> None:
-        """Record the last pass of a lesson as over."""
+        """Record the end of the last pass of a lesson."""
         async with self.live.write():
             self.live.record(_ended(self.state(lesson).iteration, phase, transcript))
         self.ended += 1
 
     async def commit(self, lesson: Lesson) -> None:
         """Make everything done so far durable; evaluate and write a snapshot if the lesson ended its epoch."""
-        if not self.live.shared:  # where others write too, every step was durable when its turn ended
+        if not self.live.shared:  # in a shared store every step was durable when its turn ended
             ends = self._ends_epoch(self.position)
             if ends:
                 await self._calibrate()
@@ -206,23 +206,23 @@ class Session:
             live.record(Noted(self.iteration + 1, TUNED, tuned))
 
     async def evaluate_untrained(self) -> None:
-        """Evaluate the store before the first lesson; a store that others train too has no learning curve."""
+        """Evaluate the store before the first lesson, unless it is shared: then it has no learning curve."""
         if self.position == 0 and not self.live.shared:
             await self._evaluate(0)
 
     async def _evaluate(self, epoch: int) -> None:
-        """Ask the eval split of the store as it is now, for the learning curve; never the test splits."""
+        """Ask the eval split on the current store for the learning curve; the test splits are never asked."""
         questions = self.run.world.split("eval") if self.settings.eval else ()
         if not questions:
             return
         engine = self.live.environment.engine
         rows = await examine(self.store, engine, questions, self.agents.reader, settings=self.settings)
         data = {name: value for name, value in msgspec.to_builtins(summarise(rows)).items() if name in EVAL}
-        # It belongs to the commit that ends the epoch; before the first lesson there is none yet.
+        # It belongs to the commit that ends the epoch; before the first lesson there is no such commit.
         self.live.record(Noted(self.iteration + 1 if epoch else 0, "eval", {"epoch": epoch, **data}))
 
     def _began(self, iteration: int, phase: Phase, lesson: Lesson) -> Began:
-        """Name the model itself, even if a cassette plays it."""
+        """Return the start event of a pass, with the name of the model even if a cassette replays it."""
         role, given = ("reader", self.settings.reader) if phase == "forward" else ("curator", self.settings.curator)
         agent = self.agents.described.get(role, {}).get("agent", given)
         return Began(iteration, phase, agent, lesson.question.id, lesson.question.text, lesson.epoch)
@@ -231,7 +231,7 @@ class Session:
         return self._ends_epoch(commit.position) and not self.run.has_snapshot(commit.iteration)
 
     def _ends_epoch(self, position: int) -> bool:
-        """Return whether an epoch is over after `position` lessons."""
+        """Return True if an epoch is over after `position` lessons."""
         if position == len(self.lessons):
             return True
         return position > 0 and self.lessons[position - 1].epoch != self.lessons[position].epoch
@@ -243,7 +243,7 @@ class Session:
 
 
 class _Recording:
-    """The live store as a pass acts on it; each step is recorded when it takes effect."""
+    """The live store as seen by a pass; each step is recorded when it takes effect."""
 
     def __init__(self, live: LiveStore, iteration: int, phase: Phase, taken: int) -> None:
         self._live, self._iteration, self._phase, self._taken = live, iteration, phase, taken

@@ -1,9 +1,8 @@
-"""Staged edits: a pass played on a copy of the store, then applied to the live one as a whole, or rejected.
+"""Staged edits: a pass is played on a copy of the store, then applied to the live store as a whole or rejected.
 
-A pass takes as long as its agent takes, and nothing waits for it: it plays on the store as it was when it began. When
-it ends, its steps enter the trace at the place where that happens. A step that would come out differently by then is
-kept as a note, because a replay could not repeat it; so is every edit of a rejected pass, which the live store never
-has.
+A pass plays on a snapshot of the store, so that nothing waits for its agent. When it ends, its steps are appended to
+the trace. A step whose result would differ by then is recorded as a note, because a replay could not repeat it. So is
+every edit of a rejected pass, which is never applied to the live store.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ from kbgym.trace.events import Acted, Began, Ended, Noted, Phase
 from kbgym.trace.live import LiveStore
 from kbgym.trace.snapshot import Snapshot
 
-TRIES = 3  # how often a pass whose documents changed under it is played again
+TRIES = 3  # additional attempts to play a pass whose documents changed in the meantime
 
 
 class StagedEdits(msgspec.Struct, frozen=True, eq=False):
-    """A pass played on a copy of the store: its steps, the snapshot it began on, and the copy as it left it."""
+    """A pass played on a copy of the store: its steps, the initial snapshot, and the final copy."""
 
     transcript: Transcript
     base: Snapshot
@@ -53,7 +52,7 @@ class StagedEdits(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def changed(self) -> bool:
-        """Return True if the copy differs from the store it was made from; edits may come to nothing."""
+        """Return True if the copy differs from the original store; edits may cancel out."""
         return self.environment.store.fingerprint != self.base.store.fingerprint
 
 
@@ -75,7 +74,7 @@ async def stage(live: LiveStore, curator: Agent, task: Backward, budget: int, me
 
 
 def unchanged(live: LiveStore, staged: StagedEdits) -> bool:
-    """Return True if every document the edits build on is still what it was when the pass began."""
+    """Return True if no document that the edits depend on has changed since the pass began."""
     then, now = staged.base.store, live.store
     if then.fingerprint == now.fingerprint:
         return True
@@ -95,7 +94,7 @@ def record_forward(live: LiveStore, began: Began, transcript: Transcript, base: 
 
 
 async def apply_edits(live: LiveStore, iteration: int, phase: Phase, staged: StagedEdits) -> None:
-    """Repeat on the live store what the pass did on its copy; `unchanged` holds."""
+    """Repeat the actions of the pass on the live store. Requires `unchanged`."""
     renamed: dict[str, str] = {}
     for number, step in enumerate(staged.transcript.steps, 1):
         if is_editing(step.action) and not isinstance(step.result, Error):
@@ -107,7 +106,7 @@ async def apply_edits(live: LiveStore, iteration: int, phase: Phase, staged: Sta
 
 
 def reject_edits(live: LiveStore, iteration: int, phase: Phase, staged: StagedEdits) -> None:
-    """Record a rejected pass: its searches and reads as they happened, its edits as notes."""
+    """Record a rejected pass: its searches and reads as actions, its edits as notes."""
     for number, step in enumerate(staged.transcript.steps, 1):
         if is_editing(step.action) or isinstance(step.result, Error):
             _note(live, iteration, phase, number, step, "refused", None)
@@ -125,7 +124,7 @@ def _repeat(
     otherwise: str,
     at: int | None,
 ) -> None:
-    """Record a step that changed nothing, as it was if it is still true of the store, else as a note."""
+    """Record a step that changed nothing, as an action if its result is still valid, else as a note."""
     action, result = _rename(step.action, renamed), _rename_result(step.result, renamed)
     scratch = live.store if not is_editing(action) else live.store.copy()
     if apply(scratch, action, advice_of(result, step.verdict)) == result:
@@ -144,7 +143,7 @@ def _note(live: LiveStore, iteration: int, phase: Phase, number: int, step: Step
 
 
 def changed_by(action: Action) -> tuple[str, ...]:
-    """Return the documents an action changes by name."""
+    """Return the ids of the documents that an action changes."""
     match action:
         case Edit(id) | Delete(id) | Link(id) | LinkMany(id) | Unlink(id):
             return (id,)
@@ -160,7 +159,7 @@ def _made(result: Result) -> Iterator[str]:
 
 
 def _rename(action: Action, renamed: dict[str, str]) -> Action:
-    """Return the action with the ids that the pass's documents have in the live store."""
+    """Return the action with the pass's ids replaced by those of the live store."""
     match action:
         case Read(id):
             return msgspec.structs.replace(action, id=renamed.get(id, id))

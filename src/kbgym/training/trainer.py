@@ -1,4 +1,4 @@
-"""A run's training from its settings: the session, the gate if one is set, and checks of a database store."""
+"""The trainer of a run: the session, the gate if set, and checks of a store in a database."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kbgym.training.lessons import Lesson
 from kbgym.training.loop import Curate, curate_directly, train
 from kbgym.training.session import Session
 
-RETRIES = 20  # of a training whose connection to the database broke
+RETRIES = 20  # attempts to resume after a lost database connection
 
 
 class Trainer(Session):
-    """A session that trains by the settings of its run."""
+    """A session that trains with the settings of its run."""
 
     async def train(self, tick: ProgressCallback | None = None, lessons: Sequence[Lesson] | None = None) -> None:
         """Teach every pending lesson, or those of `lessons`, and close the store."""
@@ -29,13 +29,13 @@ class Trainer(Session):
         if settings.gate:
             budget, memory = settings.forward_budget, settings.memory
             held_out = qa_pairs(world.split("eval"))
-            reader = None if settings.reader == "general" else self.agents.reader  # its answers are no measure
+            reader = None if settings.reader == "general" else self.agents.reader  # its answers are not a measure
             curate = gated_curate(Gate(settings.gate, held_out, reader, settings.seed, budget, memory))
         try:
             for attempt in range(RETRIES + 1):
                 try:
                     return await train(world, settings, self.agents, self, curate, lessons)
-                except ConnectionLost:  # nothing of the last transaction was committed: resume where the trace ends
+                except ConnectionLost:  # the last transaction was not committed: resume at the end of the trace
                     if attempt == RETRIES:
                         raise
                     await asyncio.sleep(0.1 * attempt)
@@ -57,7 +57,7 @@ def check_database(url: str, initial: str | None, embedder: str, settings: dict[
             place.start(embedder, settings).close()
             return
         begun = place.genesis.settings
-        # The number of lessons side by side may differ between processes.
+        # The number of concurrent lessons may differ between processes.
         if other := [name for name in settings if name != "batch_size" and begun.get(name) != settings[name]]:
             values = "; ".join(f"{name} {begun.get(name)!r}, not {settings[name]!r}" for name in other)
             raise BadInput(f"{place.name} is being trained with {values}.")

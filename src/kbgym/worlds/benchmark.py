@@ -1,6 +1,6 @@
-"""The named benchmarks, and their export as a data set with the golds kept apart.
+"""Named benchmarks, and their export as a data set with the golds in separate files.
 
-A name stands for bytes that never change, one world per seed.
+A name always denotes the same bytes, with one world per seed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def named(name: str, seed: int) -> World:
 def export(name: str, seeds: Sequence[int], asked: str, out: Path) -> str:
     """Write worlds of a benchmark as JSONL with a dataset card; return their hash."""
     if len(set(seeds)) != len(seeds):
-        raise BadInput("a seed is named twice.")
+        raise BadInput("a seed is given twice.")
     worlds = {seed: named(name, seed) for seed in seeds}
     with atomic_dir(out) as folder:
         parts: Table = {}

@@ -1,8 +1,8 @@
-"""A draft description of unknown documents: pages, `Label:` fields and identifiers that recur.
+"""Draft descriptions of unknown documents, from recurring pages, `Label:` fields and identifiers.
 
-The draft knows no language: a field is the text before a colon in several places. It may be wrong; `--about` and
-`world.json` override it. Examples show the form of documents and not their content, since a reader who is examined on
-them must search for it.
+The draft is independent of the language: a field is the text before a colon in several places. It may be wrong;
+`--about` and `world.json` override it. Examples show the form of documents but not their content, since a reader must
+search for the content in an exam.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 from kbgym.worlds.world import Description, Document, SentenceForm
 
-MOST = 5_000  # documents read, evenly spread over all
-SHOWN = 5  # examples of anything
+MOST = 5_000  # documents read, evenly spaced
+SHOWN = 5  # examples per kind
 LONGEST = 300  # characters of a form or an example
 LONGEST_VALUE = 40  # of a field's value
-OFTEN = 3  # documents that must have a field or an identifier
+OFTEN = 3  # minimum document frequency of a field or an identifier
 
 _HEAD = re.compile(r"((?:[^>]{1,200}? > )*[^:>]{1,60}): (?=\S)")
 _FIELD = re.compile(r"(?:^|; )([^\W\d_][^:;.>]{0,40}): (\S[^;]{0,79})")
 _IDENTIFIER = re.compile(
     r"(?<![\w.])(?:[^\W\d_]+[-.]?\d[\w.-]*(?<=\w)|\w+_\w+|\w+(?:::\w+)+|[a-z]+[A-Z]\w*)(?!\w)"  # E0382, a_b, a::b, aB
 )
-Fields = dict[str, tuple[str, str]]  # by label: its values in words, a document that has it
+Fields = dict[str, tuple[str, str]]  # by label: its values in words, and a document with it
 
 
 def describe(documents: Sequence[Document]) -> Description:
-    """Draft a description from what recurs; its examples are documents without their content."""
+    """Draft a description from recurring forms; its examples are documents without their content."""
     step = max(1, -(-len(documents) // MOST))
     read = documents[::step]
     heads = [_head(one) for one in read]
@@ -53,14 +53,14 @@ def _page(document: Document) -> str:
 
 
 def _head(document: Document) -> str:
-    """Return what a document's text begins with: its page, its page and sections, a label, or nothing."""
+    """Return the heading of a document's text: its page, its page and sections, a label, or nothing."""
     if document.about and document.text.startswith(f"{document.about[0]}: "):
         return document.about[0]
     return match[1] if (match := _HEAD.match(document.text)) else ""
 
 
 def _forms(heads: Sequence[str], titles: Container[str], fields: Fields) -> Iterator[SentenceForm]:
-    """Yield the forms of documents: below a section, below a page, and with each of the first fields."""
+    """Yield the forms of documents: in a section, on a page, and with each of the first fields."""
     forms: dict[str, str] = {}
     for head in heads:
         if " > " in head or head in titles:
@@ -74,7 +74,7 @@ def _forms(heads: Sequence[str], titles: Container[str], fields: Fields) -> Iter
 
 
 def _titles(read: Sequence[Document], heads: Sequence[str]) -> Counter[str]:
-    """Count page titles: what documents are about, what precedes sections, or what most of one page begins with."""
+    """Count page titles: the subjects of documents, the text before sections, or the most common prefix of a page."""
     found: Counter[str] = Counter()
     first: dict[str, Counter[str]] = {}
     for document, head in zip(read, heads, strict=True):
@@ -93,10 +93,10 @@ def _titles(read: Sequence[Document], heads: Sequence[str]) -> Counter[str]:
 
 
 def _fields(read: Sequence[Document], bodies: Sequence[str], step: int) -> Fields:
-    """Return labels that recur, those of the most pages first.
+    """Return recurring labels, those of the most pages first.
 
-    A label within another ("releases: 17: eol: 2025-05-15") is named with the outer one, without what is between. The
-    beginning of a page's own name is no label: "Killer: A Journal of Murder".
+    A label within another ("releases: 17: eol: 2025-05-15") is named with the outer one, omitting the text between.
+    The beginning of a page's own name is not a label: "Killer: A Journal of Murder".
     """
     found: dict[str, tuple[Counter[str], str]] = {}
     pages: dict[str, set[str]] = {}
@@ -120,11 +120,11 @@ def _fields(read: Sequence[Document], bodies: Sequence[str], step: int) -> Field
 
 
 def _recurring(of_documents: Iterable[Iterable[str]]) -> Counter[str]:
-    """Return the document frequency of strings that are in enough documents."""
+    """Return the document frequency of strings that occur in enough documents."""
     count = Counter(one for found in of_documents for one in set(found))
     return Counter({one: n for one, n in count.items() if n >= OFTEN})
 
 
 def _listed(count: Counter[str]) -> str:
-    """Join the most frequent strings; ties in alphabetical order."""
+    """Join the most frequent strings, with ties in alphabetical order."""
     return "; ".join(sorted(count, key=lambda one: (-count[one], one))[:SHOWN])

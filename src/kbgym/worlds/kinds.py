@@ -1,8 +1,8 @@
-"""Kinds of worlds: the seam for what a world can do beyond holding documents and questions.
+"""World kinds: the interface of capabilities beyond documents and questions.
 
-A world names its kind in `world.json`. A registered kind may list its questions, resolve which documents belong under a
-key and name the indexes of a perfect curator. Any other world (a corpus, a public question set, a plain folder) can do
-none of that. No other module asks for the kind's name.
+A world names its kind in `world.json`. A registered kind may list its questions, resolve the documents that belong
+under a key, and name the indexes of a perfect curator. Any other world (a corpus, a public question set, a plain
+folder) has none of these capabilities. No other module tests the name of a kind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kbgym.worlds.truth import Truth
 from kbgym.worlds.world import Description, Question, World
 
 _REAL_TEXT = ("corpus", "public")  # defaults for real text differ from the paper's
-_READERS = {"people-v3": "reference-v3"}  # reference agents of a grammar of their own
+_READERS = {"people-v3": "reference-v3"}  # reference agents with a grammar of their own
 
 
 class WorldKind(Protocol):
@@ -40,7 +40,7 @@ class WorldKind(Protocol):
         """Yield every question a template can ask in this world."""
 
     def truth(self, world: World) -> Truth | None:
-        """Return what resolves the documents that belong under a key, or None if the world has no facts about keys."""
+        """Return the resolver of documents that belong under a key, or None if the world has no facts about keys."""
 
     def oracle(self, world: World) -> Iterator[tuple[str, str, list[str]]] | None:
         """Yield (kind, text, documents under it) of every possible index, or return None if they are not known."""
@@ -49,11 +49,11 @@ class WorldKind(Protocol):
         """Return the stratum of a question; training questions are drawn from strata in proportion to their sizes."""
 
     def describe(self, world: World) -> Description:
-        """Describe the documents; `description_of` adds what the world says itself."""
+        """Describe the documents; `description_of` adds the description in `world.json`."""
 
 
 class UnknownKind:
-    """The kind of a world that is only documents and questions."""
+    """The kind of a world that has only documents and questions."""
 
     has_pools = False
     lists_answers = False
@@ -94,7 +94,7 @@ def _name(world: World) -> str:
 
 
 def agent_for(world: World) -> str:
-    """Return the default agents of a world: reference where they know the grammar, else general."""
+    """Return the default agents of a world: reference if they know its grammar, else general."""
     if _name(world) in _READERS:
         return _READERS[_name(world)]
     return "reference" if _name(world) in plugins.BUILT_IN["kbgym.worlds"] else "general"
@@ -108,22 +108,22 @@ def why_agent(world: World) -> str:
 
 
 def search_of(world: World) -> object:
-    """Return the search settings of a world: those in its facts, or the default for its text."""
+    """Return the search settings in the facts of a world, or the default for its text."""
     return world.facts.get("search") or ("hybrid" if _name(world) in _REAL_TEXT else "vectors")
 
 
 def ranking_of(world: World) -> str:
-    """Return the default ranking of a world: a reserved slot on real text, elsewhere as in the paper."""
+    """Return the default ranking of a world: a reserved slot for real text, otherwise as in the paper."""
     return "slot" if _name(world) in _REAL_TEXT else "paper"
 
 
 def observations_of(world: World) -> str:
-    """Return the default form of results: on real text they mark documents with links, elsewhere as in the paper."""
+    """Return the default rendering of results: marked links for real text, otherwise as in the paper."""
     return "rich" if _name(world) in _REAL_TEXT else "paper"
 
 
 def budget_of(world: World) -> int | None:
-    """Return the action budget a world sets for its readers, or None."""
+    """Return the action budget that a world sets for readers, or None."""
     said = world.facts.get("forward_budget")
     return said if isinstance(said, int) and said > 0 else None
 

@@ -1,4 +1,4 @@
-"""The splits of generated worlds, and fair mixing and cutting of lists of questions."""
+"""Splits of generated worlds, and proportional mixing and sampling of questions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """Questions of each split; eval has a part of trained and a part of reserved templates."""
+    """The number of questions in each split; eval has a part of trained and a part of reserved templates."""
 
     train: int = 150
     test_in: int = 100
@@ -52,9 +52,9 @@ def interleave(lists: Sequence[Sequence[T]]) -> Iterator[T]:
 def training_subset(
     questions: Sequence[Question], n: int, difficulty: Callable[[Question], int]
 ) -> tuple[Question, ...]:
-    """Return `n` questions with the same share of each difficulty and the templates in round robin.
+    """Return `n` questions with the same share of each difficulty and the templates in round-robin order.
 
-    The order is mixed, so that a training run that stops early has seen all kinds.
+    The order is mixed, so that a training run that stops early has seen all templates.
     """
     if not 0 <= n <= len(questions):
         raise BadInput(f"cannot take {n} of {len(questions)} training questions.")
@@ -81,7 +81,7 @@ def _round_robin(questions: Sequence[Question]) -> list[Question]:
 
 
 def sharing(world: World) -> int:
-    """Return the number of test questions supported by a page that also supports a training question."""
+    """Return the number of test questions that share a supporting page with a training question."""
     pages = pages_of(world.documents)
     trained = {pages[id] for question in world.split("train") for id in question.support if id in pages}
     tested = (question for name in ("test_in", "test_out") for question in world.split(name))
@@ -119,7 +119,7 @@ def with_pages_apart(world: World, seed: int) -> World:
 
 
 def shares(sizes: Sequence[int], n: int) -> list[int]:
-    """Divide n in proportion to sizes, rounding the largest remainders up."""
+    """Divide n in proportion to sizes by the largest remainder method."""
     total = sum(sizes)
     found = [size * n // total for size in sizes]
     for place in sorted(range(len(sizes)), key=lambda place: -(sizes[place] * n % total))[: n - sum(found)]:

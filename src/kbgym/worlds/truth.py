@@ -1,8 +1,8 @@
-"""The documents that belong under a key, resolved from a world's facts and never from the words of a document.
+"""Ground truth of keys: the documents that belong under a key, resolved from a world's facts and not from texts.
 
 `Truth` is the interface an audit uses; `PersonTruth` implements it for worlds of people, completed by `people/kind.py`
-and `phantomwiki/kind.py`. Any document that names a person may be under that person, but only the person's own
-documents (those with the person as subject) are required: every relation is stated again from the other end.
+and `phantomwiki/kind.py`. Any document that names a person may be under that person, but only documents with the person
+as subject are required, since every relation is also stated from the other end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kbgym.worlds.world import Document, Key
 GROUPS = ("city", "job or hobby", "birth date", "person", "one-hop relation", "two-hop relation", "joined attributes")
 ATTRIBUTES = ("city", "job", "hobby")
 
-# Names of relations whose far end has a known gender.
+# Names of relations with a known gender of the object.
 GENDERED = {
     "mother": ("parent", "female"),
     "father": ("parent", "male"),
@@ -29,37 +29,37 @@ GENDERED = {
 }
 RELATIONS = ("friend", "child", "parent", "spouse", "sibling", *GENDERED)
 
-# People's ids, each with the documents that state their facts; None for a fact no document states.
+# People by id, each with the documents that state their facts; None for a fact that no document states.
 Told = Mapping[str, Sequence[str | None]]
 Serving = Mapping[str, frozenset[str]]
 
 
 class Truth(Protocol):
-    """The interface an audit uses. Members are named by strings, always the same for one key."""
+    """The interface used by an audit. Members are identified by strings that are consistent within a key."""
 
     @property
     def names(self) -> Iterable[str]:
-        """The possible subjects of a single-entity hub."""
+        """Return the possible subjects of a single-entity hub."""
 
     @property
     def values(self) -> Mapping[str, Iterable[str]]:
-        """The attribute values by kind."""
+        """Return the attribute values by kind."""
 
     def members(self, key: Key) -> frozenset[str]:
-        """Return the members a complete index of this key leads to."""
+        """Return the members that a complete index of this key leads to."""
 
     def serves(self, key: Key, document: str) -> frozenset[str]:
-        """Return the members a source document leads to, none if it does not belong under the key."""
+        """Return the members that a source document leads to, empty if it does not belong under the key."""
 
     def belongs(self, key: Key, document: str) -> bool:
         """Return True if a source document belongs under this key."""
 
     def recitable(self, key: Key) -> frozenset[str]:
-        """Return the names an index text of this key must not list."""
+        """Return the names that an index text of this key must not list."""
 
 
 def group_of(key: Key) -> str:
-    """Return the row of the audit's table that counts a key."""
+    """Return the row of the audit table that counts a key."""
     if key.kind == "city":
         return "city"
     if key.kind in ATTRIBUTES:
@@ -74,7 +74,7 @@ def group_of(key: Key) -> str:
 class PersonTruth(ABC):
     """The truth of a world of named people. A relation key's kind is its path: `child.child`."""
 
-    asked: ClassVar[Iterable[str]]  # attributes that may end a path
+    asked: ClassVar[Iterable[str]]  # attributes that may be the last step of a path
 
     def __init__(
         self, documents: Iterable[Document], name_of: Mapping[str, str], values: Mapping[str, Iterable[str]]

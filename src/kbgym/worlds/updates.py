@@ -1,4 +1,4 @@
-"""Rounds of updates that a world carries: documents that come later, and the answers to its questions after them."""
+"""Rounds of updates of a world: later documents, and the answers to its questions after each round."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kbgym.worlds.world import Document, Question, World
 
 
 class Update(msgspec.Struct, frozen=True):
-    """A round of updates: new documents, and the test questions with the answers after it.
+    """A round of updates: new documents, and the test questions with their answers after the round.
 
     Attributes:
         superseded: Ids of documents with a report that the round replaces or ends.
@@ -22,7 +22,7 @@ class Update(msgspec.Struct, frozen=True):
 
 
 def updates(world: World) -> tuple[Update, ...]:
-    """Return the rounds of updates of a world, none if it never changes."""
+    """Return the rounds of updates of a world, empty if it never changes."""
     try:
         return msgspec.convert(world.facts.get("updates", ()), tuple[Update, ...])
     except msgspec.ValidationError as error:
@@ -30,7 +30,7 @@ def updates(world: World) -> tuple[Update, ...]:
 
 
 def updated(world: World, rounds: int) -> World:
-    """Return a world after some rounds: their documents are added, and test questions have the answers of then."""
+    """Return a world after some rounds, with their documents and the answers to test questions after them."""
     found = updates(world)
     if not 0 <= rounds <= len(found):
         raise BadInput(f"this world has {len(found)} rounds of updates, not {rounds}.")

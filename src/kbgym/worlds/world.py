@@ -1,7 +1,7 @@
-"""A world: documents, questions with their golds, splits, and the source pages of documents.
+"""Worlds: documents, questions with their golds, splits, and the source pages of documents.
 
-The people benchmark, PhantomWiki and a user's own corpus all become these values. `facts` holds whatever else a world
-needs (the people of the benchmark, for example) as plain JSON.
+The people benchmark, PhantomWiki and a user's own corpus all become these values. `facts` is plain JSON with additional
+data of a world, such as the people of the benchmark.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ Field = tuple[str, str]
 class Document(msgspec.Struct, frozen=True, omit_defaults=True):
     """A self-contained sentence or passage. `about` names the entities (person ids) it mentions, subject first.
 
-    `links` are documents its text already links to; they become links of the initial store. The card of an imported
-    page carries the `fields` of the page as pairs of label and value.
+    `links` are documents that its text links to; they become links of the initial store. The card of an imported page
+    has the `fields` of the page as pairs of label and value.
     """
 
     id: str
@@ -71,7 +71,7 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     """A question with every accepted gold and the ids of all documents its answer depends on (`support`).
 
     `group` names the group that results are reported by, such as `paraphrase`; `members` are the elements of an answer
-    that is a set. Both are left out of files where they are empty, all other fields are always written.
+    that is a set. Both are omitted from files if empty; all other fields are always written.
     """
 
     id: str
@@ -108,7 +108,7 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
 class World(msgspec.Struct, frozen=True, dict=True):
     """Documents and questions, validated on construction: unique ids, existing supports, encodable texts.
 
-    The documents of a world without any are in a store, so the supports of its questions are not checked.
+    If a world has no documents, they are in a store, so the supports of its questions are not checked.
     """
 
     documents: tuple[Document, ...]
@@ -130,14 +130,14 @@ class World(msgspec.Struct, frozen=True, dict=True):
                 raise BadInput(f"question {question.id} has no gold.")
             for support in question.support if ids else ():
                 if support not in ids:
-                    raise BadInput(f"question {question.id} is supported by {support!r}, which is no document.")
+                    raise BadInput(f"question {question.id} is supported by {support!r}, which is not a document.")
 
     def __repr__(self) -> str:
         return f"<World, {len(self.documents):,} documents, {len(self.questions):,} questions>"
 
     @cached_property
     def places(self) -> Places:
-        """The places of all documents in their sources."""
+        """Return the places of all documents in their sources."""
         return Places(self.documents)
 
     def place_of(self, id: str) -> Place | None:
@@ -156,7 +156,7 @@ class World(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def description(self) -> Description | None:
-        """The description in `world.json`, if any; a plain string is the paragraph."""
+        """Return the description in `world.json`, if any; a plain string is the paragraph."""
         said = self.facts.get("description")
         if isinstance(said, str):
             return Description(said)
@@ -167,7 +167,7 @@ class World(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def hash(self) -> str:
-        """A digest of all bytes of documents, questions and facts."""
+        """Return a digest of all bytes of documents, questions and facts."""
         return digest(b"".join(digest_of(part).encode() for part in (self.documents, self.questions, self.facts)))
 
     def save(self, out: Path) -> None:
@@ -194,7 +194,7 @@ class World(msgspec.Struct, frozen=True, dict=True):
 def _check_links(document: Document, ids: set[str]) -> None:
     for target in document.links:
         if target not in ids:
-            raise BadInput(f"document {document.id} links to {target!r}, which is no document.")
+            raise BadInput(f"document {document.id} links to {target!r}, which is not a document.")
     if document.id in document.links or len(set(document.links)) < len(document.links):
         raise BadInput(f"document {document.id} links to itself, or to another document twice.")
 
@@ -203,7 +203,7 @@ def _unique(what: str, ids: Iterable[str]) -> set[str]:
     seen: set[str] = set()
     for id in ids:
         if id in seen:
-            raise BadInput(f"{what} id {id!r} stands twice.")
+            raise BadInput(f"{what} id {id!r} occurs twice.")
         seen.add(id)
     return seen
 
@@ -214,7 +214,7 @@ def _unique(what: str, ids: Iterable[str]) -> set[str]:
 class SourcePage(msgspec.Struct, frozen=True):
     """A page and its documents in their order on it.
 
-    A page is a file, a row of a table file, or the subject of a public set's documents. Generated worlds have none.
+    A page is a file, a row of a table file, or the subject of documents in a public set. Generated worlds have none.
     """
 
     name: str
@@ -250,7 +250,7 @@ def source_pages(documents: Iterable[Document]) -> list[SourcePage]:
 class Place(msgspec.Struct, frozen=True):
     """The place of a document: its page, the page's title, the span in its file, and its position on the page.
 
-    `position` counts from 0. Documents that come from no file, such as those of a public set, have an empty `file`.
+    `position` counts from 0. Documents without a file, such as those of a public set, have an empty `file`.
     """
 
     page: str
@@ -293,7 +293,7 @@ def _in_order(found: list[Document]) -> tuple[Document, ...]:
 
 
 def _title(page: str, found: list[Document]) -> str:
-    """Return the most common prefix before a colon, or else the file's name."""
+    """Return the most common prefix before a colon, or else the file name."""
     first = found[0]
     if first.source is None:
         return page

@@ -113,5 +113,5 @@ def test_strangers_have_nothing(truth):
 
 def test_facts_that_are_none_are_named():
     bare = World((), (), {"kind": "phantomwiki"})
-    with pytest.raises(Damaged, match="no PhantomWiki's"):
+    with pytest.raises(Damaged, match="not those of a PhantomWiki"):
         kind_of(bare).truth(bare)

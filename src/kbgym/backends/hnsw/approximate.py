@@ -1,8 +1,8 @@
-"""An index of very many vectors: an HNSW graph by usearch proposes, exact scores decide.
+"""An approximate vector index: a usearch HNSW graph proposes candidates, which are ranked by exact scores.
 
-The graph holds each distinct text once and may be a memory-mapped file, so edits do not change it: new vectors are in
-an exact index beside it, and removed ids are left out of its answers. Scores equal those of `ExactIndex` to the last
-bit; what the graph misses is the only difference.
+The graph has each distinct text once and may be a memory-mapped file, so edits do not change it: new vectors are in an
+exact index beside it, and removed ids are filtered from its results. Scores are bit-identical to those of `ExactIndex`;
+the only difference is hits that the graph misses.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kbgym.search.index import ExactIndex, Hit, page_of
 Rows = NDArray[np.float32]
 
 INSTALL = "pip install 'kbgym[scale]'"
-# Among a million (benchmarks/scale.py, 384 candidates), recall@5 was 0.978 when built with 64 and 0.992 with 128, which
-# takes 1.7 times as long to build.
+# With a million vectors (benchmarks/scale.py, 384 candidates), recall@5 was 0.978 when built with 64 and 0.992 with
+# 128, which takes 1.7 times as long to build.
 CONNECTIVITY = 16
 EXPANSION = 128
-# Among a million 384 candidates gave a recall@5 of 0.992, 512 gave 0.997, 1,024 gave 0.999 for twice the time of 384.
+# With a million vectors, recall@5 was 0.992 with 384 candidates, 0.997 with 512, 0.999 with 1,024 in twice the time.
 WIDTH = 512
-DEEPEST = 1000  # results up to which the graph is asked; beyond it all rows are compared
+DEEPEST = 1000  # results up to which the graph is searched; beyond that, all rows are scanned
 
 
 def installed() -> bool:
@@ -36,12 +36,12 @@ def installed() -> bool:
 def new_graph(dimensions: int) -> Any:
     """Return an empty graph. Raise `Missing` if the extra is not installed."""
     try:
-        # First, because it crashes where it is loaded after usearch (onnxruntime 1.31, usearch 2.26).
+        # Imported first, because it crashes if loaded after usearch (onnxruntime 1.31, usearch 2.26).
         import onnxruntime  # noqa: F401
         from usearch.index import Index
     except ImportError as error:
         raise Missing(f"the approximate index is not installed; run `{INSTALL}`.") from error
-    # A search is as wide as the number of rows it asks for.
+    # The search width equals the number of requested rows.
     return Index(
         ndim=dimensions,
         metric="ip",
@@ -53,7 +53,7 @@ def new_graph(dimensions: int) -> Any:
 
 
 class ApproximateIndex:
-    """A graph whose rows stand for ids, and an exact index of what was put later."""
+    """A graph whose rows map to ids, and an exact index of vectors put later."""
 
     def __init__(self, dimensions: int, graph: Any = None, rows: Iterable[tuple[str, int]] = ()) -> None:
         """Create an index. Each id of `rows` has the vector of a row of the graph; several may share one."""
@@ -81,7 +81,7 @@ class ApproximateIndex:
         self.put_many([id], np.asarray(vector, dtype=np.float32)[None])
 
     def put_many(self, ids: Sequence[str], vectors: ArrayLike, own: bool = False) -> None:
-        """Put all or none: a wrong shape or a vector that is not finite changes nothing."""
+        """Put all vectors or none; a wrong shape or a non-finite vector changes nothing."""
         self._later.put_many(ids, vectors, own)
         for id in ids:
             self._forget(id)
@@ -100,7 +100,7 @@ class ApproximateIndex:
         return self._page(vector, offset, limit, exact=offset + limit > DEEPEST)
 
     def exact(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
-        """Return the same page by comparing all rows."""
+        """Return a page by scanning all rows."""
         return self._page(vector, offset, limit, exact=True)
 
     def _page(self, vector: ArrayLike, offset: int, limit: int, exact: bool) -> list[Hit]:
@@ -128,7 +128,7 @@ class ApproximateIndex:
         rows = [row for row in numbers.tolist() if self._ids.get(row)]
         if not rows:
             return []
-        # Summed like `ExactIndex` sums.
+        # Summed in the same order as in `ExactIndex`.
         vectors = np.asarray(self._graph.get(np.array(rows, dtype=np.uint64)), dtype=np.float32)
         scores = (vectors * query.astype(np.float64)).sum(axis=1).tolist()
         return [(id, score) for row, score in zip(rows, scores, strict=True) for id in self._ids[row]]

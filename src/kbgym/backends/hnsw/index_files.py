@@ -1,7 +1,7 @@
-"""The `hnsw` plugin: open or build an approximate index, keep it in files, and measure its recall.
+"""The `hnsw` plugin, which opens or builds approximate indexes, stores them in files, and measures their recall.
 
-Files are found by the texts they hold, not by the store that wrote them: after a few thousand edits they still serve,
-with the edits in memory beside them; after more, larger files are grown from them. If they cannot be written, the index
+Files are found by the texts they contain, not by the store that wrote them. After up to a few thousand edits they are
+still used, with the edits in memory; after more, new files are built from them. If files cannot be written, the index
 is kept in memory.
 """
 
@@ -49,7 +49,7 @@ def open_index(
     tick: ProgressCallback | None = None,
     cache: Path | None = None,
 ) -> ApproximateIndex:
-    """Return an index of all texts; those that are in no file are embedded."""
+    """Return an index of all texts, embedding those that are in no file."""
     dimensions, names = embedder.dimensions, keys(embedder.name, texts)
     if not ids:
         return ApproximateIndex(dimensions)
@@ -81,7 +81,7 @@ def _over(files: Files, ids: Sequence[str], names: Sequence[bytes], dimensions: 
 
 
 def _best(place: Path, names: Sequence[bytes], dimensions: int | None) -> Files | None:
-    """Return the files with most of the texts, if any have half of them; delete files that cannot be opened."""
+    """Return the files with the most texts, if at least half; delete files that cannot be opened."""
     wanted, best = set(names), None
     most = len(wanted) / 2
     for folder in sorted(place.glob("*/")):
@@ -120,7 +120,7 @@ def _written(
     old: Files | None,
     tick: ProgressCallback | None,
 ) -> Files:
-    """Build the graph of all texts, from an old one if three quarters of it are used, and write it."""
+    """Build and write the graph of all texts, extending an old one if three quarters of it are used."""
     graph, rows = new_graph(embedder.dimensions), dict[bytes, int]()
     used = 0 if old is None else sum(name in old.rows for name in set(names))
     if old is not None and old.folder is not None and used * 4 >= len(old.rows) * 3:
@@ -137,7 +137,7 @@ def _written(
         rows.update((name, len(rows)) for name, _ in some)
     folder = place / digest(b"".join(sorted(rows)))[:24]
     try:
-        # Another process may have written the same texts meanwhile.
+        # Another process may have written the same texts in the meantime.
         if (opened := _opened(folder, embedder.dimensions)) is not None:
             return opened
         with atomic_dir(folder) as scratch:
@@ -145,7 +145,7 @@ def _written(
             (scratch / KEYS).write_bytes(b"".join(rows))
         graph.view(str(folder / GRAPH))
     except (OSError, RuntimeError, KbgymError) as error:
-        warnings.warn(f"vectors cannot be kept in {place} ({error}); going on in memory.", stacklevel=4)
+        warnings.warn(f"vectors cannot be kept in {place} ({error}); continuing in memory.", stacklevel=4)
         return Files(None, graph, rows)
     return Files(folder, graph, rows)
 
@@ -156,7 +156,7 @@ def _written(
 def recall(index: ApproximateIndex, ids: Sequence[str], queries: int = 50) -> dict[int, float]:
     """Return recall@5 and recall@60 against an exact search, over a sample of queries; deterministic.
 
-    The queries are vectors of indexed texts, each moved a little: none is its own answer and none needs embedding.
+    The queries are slightly perturbed vectors of indexed texts, so that none is its own answer or needs embedding.
     """
     source = np.random.default_rng(0)
     found, wanted = dict.fromkeys(DEPTHS, 0), dict.fromkeys(DEPTHS, 0)

@@ -1,7 +1,7 @@
 """Stores in PostgreSQL, shared by many processes: `postgresql://...` wherever a STORE is expected.
 
 As in a folder, a store is the fold of its trace over its initial documents. These are held in memory if there are few,
-otherwise read on demand; events that others commit later come from the writer. `tables` describes the tables.
+otherwise read on demand; the writer returns events that others commit later. `tables` describes the tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kbgym.trace.log import TraceReading
 from kbgym.trace.replay import Watcher, replay
 from kbgym.worlds.world import Document
 
-HELD = 100_000  # documents up to which all are held in memory, unless the URL says otherwise
+HELD = 100_000  # documents up to which all are held in memory, unless the URL overrides it
 
 
 class PostgresBackend:
@@ -92,7 +92,7 @@ class PostgresBackend:
             self._refresh()  # another process may have committed it since
         events = self.events
         if watch is None and self.initial.base is not None:
-            # Lookups changed nothing, and repeating them would read every document they showed.
+            # Skip lookups: they changed nothing, and replay would read every document they showed.
             events = tuple(event for event in events if not isinstance(event, Acted) or is_editing(event.action))
         return replay(self.initial.copy, events, at, watch)
 
@@ -148,7 +148,7 @@ class PostgresPlugin:
         return PostgresBackend(url)
 
     def create(self, url: str, lines: StoreLines, tick: ProgressCallback | None = None) -> PostgresBackend:
-        """Write a new store, all or nothing. Raise BadInput if there is one."""
+        """Write a new store atomically. Raise BadInput if one exists."""
         address = parse(url)
         if address.at is not None:
             raise BadInput(f"{address.shown} is to be written: leave out the iteration.")

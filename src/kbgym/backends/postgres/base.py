@@ -1,7 +1,7 @@
 """The initial documents of a store in PostgreSQL, read on demand, for a store and for a search.
 
-They never change, so what was read is cached, and a query that a broken connection interrupted is repeated. Connections
-come from a pool: several threads may read at the same time.
+They never change, so rows are cached, and a query interrupted by a lost connection is repeated. Connections come from a
+pool, so several threads may read concurrently.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 CACHED = 20_000  # documents kept in memory
 _CONNECTIONS = 4
-_WAIT = 2.0  # seconds for a connection before another attempt: the pool waits longer after every failure
+_WAIT = 2.0  # seconds to wait for a connection before another attempt; the pool backs off after every failure
 _BATCH = 2_000  # documents read at a time while iterating over all
 
 Numbered = tuple[tuple[int, Record], ...]  # a document with its number, or empty
@@ -56,7 +56,7 @@ class DatabaseBase:
         weakref.finalize(self, self._pool.close)
 
     def __reduce__(self) -> tuple[Callable[..., DatabaseBase], tuple[DatabaseAddress, Meta]]:
-        """Connect anew in another process."""
+        """Support pickling by reconnecting in another process."""
         return base_at, (self.address, self.meta)
 
     def replace_pool(self) -> None:
@@ -72,12 +72,12 @@ class DatabaseBase:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Borrow a connection from the pool; errors of the driver become ours."""
+        """Borrow a connection from the pool and translate errors of the driver."""
         with self._server.translated(), self._pool.connection() as connection:
             yield connection
 
     def ask(self, query: LiteralString, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, repeating it while the server is away."""
+        """Return the rows of a query, repeating it while the server is unavailable."""
         deadline = time.monotonic() + server_module.PATIENCE
         with self._server.translated():
             while True:
@@ -115,7 +115,7 @@ class DatabaseBase:
         return found
 
     def fetch(self, ids: Sequence[str], texts: Sequence[str] = ()) -> None:
-        """Read these documents, and those with these texts, into the cache."""
+        """Read documents by id and by text into the cache."""
         self._documents(ids)
         self._with_texts(texts)
 
@@ -150,7 +150,7 @@ class DatabaseBase:
 
     @cached_property
     def _any_carried(self) -> bool:
-        """True if any document carries an original other than its own."""
+        """Return True if any document carries an original other than its own."""
         return bool(self.ask("SELECT 1 FROM carried LIMIT 1"))
 
     def __iter__(self) -> Iterator[Record]:
@@ -200,7 +200,7 @@ class DatabaseBase:
 
 
 def _storable(id: str) -> bool:
-    """Return True if PostgreSQL can hold the id; agents ask for any string."""
+    """Return True if PostgreSQL can store the id; agents may ask for any string."""
     try:
         return b"\0" not in id.encode()
     except UnicodeEncodeError:
@@ -214,7 +214,7 @@ def _pool(server: Server) -> Any:
         raise Missing(
             f"a postgresql:// store needs psycopg_pool ({error}); run `pip install 'kbgym[postgres]'`."
         ) from None
-    logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it logs is raised here
+    logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # its log messages are raised as errors here
     return ConnectionPool(
         server.address.server,
         kwargs=server.options,

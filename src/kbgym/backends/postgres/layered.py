@@ -1,8 +1,8 @@
-"""Search indexes over a base in a database and the changes made since: one of vectors and one of words.
+"""Search indexes over a base in a database with later changes on top: one of vectors and one of words.
 
-Texts of the base that were changed or removed are hidden; new texts are indexed in memory. Rankings are those of an
-index in memory of all visible texts, except that an HNSW graph and the full-text index may miss some. What is read of
-the base is cached, so `ahead` may fetch it in another thread before a search that must not block.
+Texts of the base that were changed or removed are hidden; new texts are indexed in memory. Rankings equal those of an
+index in memory of all visible texts, except for hits that an HNSW graph or the full-text index misses. Reads from the
+base are cached, so `ahead` may prefetch them in another thread before a search that must not block.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class LayeredIndex:
         return id in self._own or (isinstance(id, str) and self._below(id))
 
     def _below(self, id: str) -> bool:
-        """Return True if an id is visible as it is in the base."""
+        """Return True if an id is visible unchanged in the base."""
         return id not in self._hidden and id not in self._own and self._base.text(id) is not None
 
     def put(self, id: str, vector: ArrayLike) -> None:
@@ -105,13 +105,13 @@ class LayeredIndex:
 
     def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
         if offset < 0 or limit <= 0:
-            return self._vectors.search(vector, offset, limit)  # nothing, or an error
+            return self._vectors.search(vector, offset, limit)  # an empty page, or an error
         end = offset + limit
         below = visible_hits(lambda end: self._vectors.search(vector, 0, end), self._hidden, end)
         return page_of([*below, *self._own.search(vector, 0, end)], offset, limit)
 
     def ahead(self, vector: ArrayLike, end: int) -> list[Hit]:
-        """Read the base's first hits into the cache, in any thread."""
+        """Prefetch the base's first hits into the cache, in any thread."""
         return self._vectors.search(vector, 0, end + BESIDE)
 
 
@@ -136,7 +136,7 @@ class LayeredWords:
         return id in self._own or (isinstance(id, str) and self._below(id) is not None)
 
     def _below(self, id: str) -> str | None:
-        """Return the text of an id that is visible as it is in the base."""
+        """Return the text of an id that is visible unchanged in the base."""
         return None if id in self._hidden or id in self._own else self._base.text(id)
 
     def text(self, id: str) -> str:
@@ -185,7 +185,7 @@ class LayeredWords:
         return [_BasePart(self._words, hidden), *self._own.parts(apart)]
 
     def ahead(self, query: str) -> None:
-        """Read what is needed to weigh a query, in any thread."""
+        """Prefetch the counts needed to weigh a query, in any thread."""
         self._words.document_frequency(terms(query))
 
     def read(self, query: str, end: int, ids: Sequence[str]) -> Callable[[], None]:

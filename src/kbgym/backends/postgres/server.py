@@ -1,6 +1,6 @@
 """A connection to a PostgreSQL server that translates errors of the driver.
 
-Opening fails at once if the server does not answer; a connection that breaks later is made again within `PATIENCE`
+Opening fails at once if the server does not respond; a connection lost later is re-established within `PATIENCE`
 seconds, the time a server may need to restart. Passwords are never shown.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0
 _DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-# A client that holds the write lock and is silent for so long loses it; one that waits longer gets an error.
+# A client that is idle this long while holding the write lock loses it; one that waits longer gets an error.
 _SETTINGS = {
     "idle_in_transaction_session_timeout": "60s",
     "lock_timeout": "90s",
@@ -51,7 +51,7 @@ def send(connection: Connection, statements: Sequence[Statement]) -> list[list[t
 
 
 class Server:
-    """One connection, made when it is first needed."""
+    """A connection, opened on first use."""
 
     def __init__(self, address: DatabaseAddress) -> None:
         self.address = address
@@ -89,7 +89,7 @@ class Server:
         if connection is None or self.lost:
             return
         try:
-            # A connection that was interrupted during a statement is closed.
+            # A connection interrupted during a statement is closed.
             if connection.pgconn.transaction_status != self._psycopg.pq.TransactionStatus.ACTIVE:
                 connection.execute("ROLLBACK")
                 return
@@ -107,7 +107,7 @@ class Server:
         try:
             made: Connection = psycopg.connect(self.address.server, **self.options)
         except psycopg.ProgrammingError as error:
-            raise BadInput(f"{self.address.shown} is no PostgreSQL URL: {self._reason(error)}.") from None
+            raise BadInput(f"{self.address.shown} is not a PostgreSQL URL: {self._reason(error)}.") from None
         except psycopg.Error as error:
             reason = self._reason(error)
             kind = BadInput if "authentication" in reason or "does not exist" in reason else Failed
@@ -118,7 +118,7 @@ class Server:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Return the arguments of every connection, a pool's too."""
+        """Return the arguments of every connection, including a pool's."""
         return {"autocommit": True, "connect_timeout": 10, "application_name": "kbgym"}
 
     def configure(self, connection: Connection) -> None:
@@ -129,14 +129,14 @@ class Server:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """Raise errors of the driver as ours."""
+        """Translate errors of the driver to errors of kbgym."""
         try:
             yield
         except self._psycopg.Error as error:
             raise self.failure(error) from None
 
     def failure(self, error: Exception) -> KbgymError:
-        """Return our error for one of the driver."""
+        """Return the error of kbgym for an error of the driver."""
         state = getattr(error, "sqlstate", None)
         if state == "55P03":
             return Failed(f"{self.address.shown} timed out: another client holds the write lock.")
@@ -145,7 +145,7 @@ class Server:
         return Failed(f"{self.address.shown}: {self._reason(error)}.")
 
     def _reason(self, error: Exception) -> str:
-        """Return the first line of the driver's message that holds a reason."""
+        """Return the first line of the driver's message that gives a reason."""
         text = self.address.redact(str(error))
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         telling = [line for line in lines if "FATAL" in line or "ERROR" in line]

@@ -1,4 +1,4 @@
-"""Changes on top of the documents of a store in PostgreSQL, which are read when they are needed.
+"""Changes on top of the documents of a store in PostgreSQL, which are read on demand.
 
 `StoreLayer` supplies mappings that replace the dictionaries of a store and behave like them, order included.
 """
@@ -83,7 +83,7 @@ class StoreLayer:
 
 
 class LayeredRecords(MutableMapping[str, Record]):
-    """Documents by id: those of the base in their current state, then new ones."""
+    """Documents by id: current versions of those of the base, then new ones."""
 
     def __init__(self, base: Base) -> None:
         self.base = base
@@ -133,7 +133,7 @@ class LayeredRecords(MutableMapping[str, Record]):
         return (record.id for record in self.values())
 
     def values(self) -> Any:
-        """Yield every document in order, reading those of the base one after the other."""
+        """Yield every document in order, streaming those of the base."""
         return self._all()
 
     def _all(self) -> Iterator[Record]:
@@ -145,7 +145,7 @@ class LayeredRecords(MutableMapping[str, Record]):
 
 
 class LayeredInbound(MutableMapping[str, dict[str, None]]):
-    """Documents that link to each document; kept here where links changed."""
+    """Inbound links by document, stored here if they changed."""
 
     def __init__(self, base: Base) -> None:
         self.base = base
@@ -179,7 +179,7 @@ class LayeredInbound(MutableMapping[str, dict[str, None]]):
 class LayeredTexts(MutableMapping[str, dict[str, None]]):
     """Documents by normalised text, each text looked up on first use.
 
-    Documents of one text are in the order of the store at the time this is created, later ones after them.
+    Documents of one text are in the order of the store at creation, followed by later ones.
     """
 
     def __init__(self, records: LayeredRecords) -> None:
@@ -226,7 +226,7 @@ def _difference(
     names_of: Callable[[Record], set[str]],
     held: Callable[[list[str]], list[int]],
 ) -> tuple[int, int]:
-    """Return how many more names have a document, and how many more have several, than in the base.
+    """Return the increase over the base in the number of names with a document, and of names with several.
 
     `held` returns the number of documents of the base that have each name.
     """
@@ -250,5 +250,5 @@ def _text(record: Record) -> set[str]:
 
 
 def _batches(every: list[str]) -> Iterator[list[str]]:
-    """Split names into those of one query each."""
+    """Split names into batches of one query each."""
     return (every[start : start + _BATCH] for start in range(0, len(every), _BATCH))

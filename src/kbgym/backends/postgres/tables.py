@@ -4,11 +4,11 @@
                counts of the initial documents
     initial    the initial documents, one line of their file each, with its id and a hash of its normalised text
     links      target and source of every initial link
-    carried    originals that stand in a document with another id
+    carried    originals carried by a document with another id
     trace      every event as a line of `trace.jsonl`, hash chain included
     vectors_*, word_*    derived by a search; may be dropped
 
-Only the trace grows; the rest never changes. A store is the fold of its trace over its initial documents.
+Only the trace grows; the other tables never change. A store is the fold of its trace over its initial documents.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ADD = """INSERT INTO trace SELECT seq, iteration, %s::text, line
     FROM json_to_recordset(%s::json) AS new (seq bigint, iteration bigint, line text)"""
 _BATCH = 5_000  # lines of a trace read at once
 _PROGRESS_ROWS = 1000  # rows between two progress reports
-_PAUSE = 0.2  # seconds between two looks whether another process has finished a derived table
+_PAUSE = 0.2  # polling interval in seconds while another process builds a derived table
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def read_meta(server: Server) -> tuple[Meta, Head]:
-    """Return what a store is and where its trace ends. Raise BadInput if there is no store."""
+    """Return the metadata of a store and the end of its trace. Raise BadInput if there is no store."""
     shown, connection = server.address.shown, server.connection
     with server.translated():
         row = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [f'"{server.address.schema}".meta']).fetchone()
@@ -155,7 +155,7 @@ def write_initial(
     records = list(map(record_reader(kind, "the new store"), lines))
     if wrong := next((record.id for record in records if "\0" in record.id), None):
         raise BadInput(f"document {wrong!r} has a NUL character in its id, which PostgreSQL does not store.")
-    counts = encode(counts_of(Store(records))).decode()  # rejects documents that no store could have
+    counts = encode(counts_of(Store(records))).decode()  # raises if the documents are invalid
     rows = (
         (n, r.id, text_hash(normalised(r.text)), line)
         for n, (r, line) in enumerate(zip(records, lines, strict=True), 1)
@@ -208,7 +208,7 @@ def addition(seq: int, client: str, events: Sequence[Event], lines: Sequence[str
 def make_once(
     base: DatabaseBase, name: str, ready: Callable[[Connection], bool], make: Callable[[Connection], None]
 ) -> None:
-    """Have one process make something derived; others wait until it is ready, or until that process is gone."""
+    """Build derived data in one process; others wait until it is ready or that process has ended."""
     with base.connection() as connection:
         lock = "(hashtext(current_schema()), hashtext(%s))"
         while not ready(connection):
@@ -220,7 +220,7 @@ def make_once(
                 if not ready(connection):
                     make(connection)
             finally:
-                with suppress(Exception):  # a connection that is lost holds no lock
+                with suppress(Exception):  # a lost connection holds no lock
                     connection.execute(f"SELECT pg_advisory_unlock{lock}", [name])
 
 
@@ -238,7 +238,7 @@ def highest(connection: Connection, table: str) -> int:
 
 
 def drop_derived(connection: Connection, *tables: LiteralString) -> None:
-    """Drop derived tables of this store; tables of the same name in another schema stay."""
+    """Drop derived tables of this store, but not tables of the same name in other schemas."""
     for (schema,) in connection.execute("SELECT quote_ident(current_schema())").fetchall():
         for table in tables:
             connection.execute(f"DROP TABLE IF EXISTS {schema}.{table}")

@@ -1,10 +1,10 @@
-"""URLs of stores in PostgreSQL: which server, which store on it, which iteration.
+"""URLs of stores in PostgreSQL, which name a server, a store on it and an iteration.
 
     postgresql://ada:secret@db.example.org:5432/knowledge?store=cities&sslmode=require#57
 
 `store` names one of several stores of a database: the PostgreSQL schema `kbgym_cities`, or `kbgym` without it. The
 iteration is `#57`, or `@57` at the very end. With `documents=held` a process holds all documents in memory, with
-`documents=read` it reads them on demand. Everything else is libpq's. Nothing here connects.
+`documents=read` it reads them on demand. All other parameters are passed to libpq. This module opens no connection.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def parse(url: str) -> DatabaseAddress:
         secret = parts.password
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         where = f"{parts.hostname or ''}:{parts.port}" if parts.port else parts.hostname or query.get("host", "")
-    except ValueError:  # its message may hold a part of a password
+    except ValueError:  # its message may contain part of a password
         raise BadInput(_UNREADABLE) from None
     path, store = parts.path, query.get("store", "")
     if "@" in path:
         raise BadInput(_UNREADABLE)
     number = number_in(at)
     if at and number is None:
-        raise BadInput(f"{at[:40]!r} is no iteration; a store's URL ends in a number such as #57.")
+        raise BadInput(f"{at[:40]!r} is not an iteration; a store's URL ends in a number such as #57.")
     if store and not _NAME.fullmatch(store):
-        raise BadInput(f"{store!r} is no name for a store; use a letter, then small letters, digits and _.")
+        raise BadInput(f"{store!r} is not a valid store name; use a letter, then lower-case letters, digits and _.")
     documents = query.get("documents", "")
     if documents not in _HELD:
         raise BadInput(f"documents={documents[:40]} in a store's URL is not known; use held or read.")

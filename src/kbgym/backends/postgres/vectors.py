@@ -1,6 +1,6 @@
-"""Vectors in the database, so that a process need not hold them: computed once, then only read.
+"""Vectors in the database, computed once and then read on demand instead of held in memory.
 
-Every embedder has a table of its own, whose comment names it; all are derived and may be dropped. The database either
+Every embedder has its own table, whose comment names it; all are derived and may be dropped. The database either
 scans every vector or searches an HNSW graph; more results than asked for are fetched and scored again here in float64,
 so scores and order are those of `ExactIndex`. pgvector stores float32, so the same bits come back. Pages too deep for
 the graph are answered by a scan.
@@ -36,9 +36,9 @@ _AHEAD = (80, 320)
 # Candidates of a graph search: at least, for each result, and at most (pgvector's limit). Among 100,000 with 400
 # recall@10 was 0.9925, with 600 0.9950, with 1,000 1.0000 for twice the time of 400.
 _LEAST, _WIDTH, _WIDEST = 512, 4, 1000
-_DEEPEST = 400  # most results asked of a graph
+_DEEPEST = 400  # maximum results of a graph search
 _DEEPEST_ITERATIVE = 1000  # the same with iterative scans
-_BATCH = 8192  # texts embedded between two commits, which an interruption can lose
+_BATCH = 8192  # texts embedded between two commits; an interruption loses at most this many
 _CACHED_HITS = 60_000
 
 
@@ -49,7 +49,7 @@ def _version(connection: Connection) -> tuple[int, ...] | None:
     looked_up = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
     row = connection.execute(looked_up).fetchone()
     if row is None:
-        with suppress(psycopg.Error):  # not allowed, not installed, or another process was faster
+        with suppress(psycopg.Error):  # not allowed, not installed, or created by another process first
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
         row = connection.execute(looked_up).fetchone()
     return None if row is None else tuple(int(part) for part in row[0].split(".") if part.isdigit())
@@ -58,7 +58,7 @@ def _version(connection: Connection) -> tuple[int, ...] | None:
 class PgVectorIndex:
     """The vectors of all texts of a base by id, searched in an HNSW graph if `graph` is true. Thread-safe.
 
-    Creating it embeds what is not embedded yet and reports progress to `tick`.
+    Creation embeds texts without vectors and reports progress to `tick`.
     """
 
     def __init__(

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from kbgym.backends.postgres.base import DatabaseBase
     from kbgym.backends.postgres.server import Connection
 
-_LABEL = "terms of kbgym, 2"  # other terms or tables need another number
+_LABEL = "terms of kbgym, 2"  # increment if the terms or tables change
 _BATCH = 4096  # texts per transaction while the tables are filled
 _LONGEST, _MOST_TERMS = 500, 20_000  # characters of a lexeme and lexemes of a text, within the limits of tsvector
-_SCANNED = 10_000  # texts that match, of which the best are proposed
+_SCANNED = 10_000  # matching texts from which the best are proposed
 _LEAST, _WIDTH = 256, 4  # texts proposed: at least, and for each result
 _COMBINED = 5  # rarest terms of which several must match, if all are common
 _CACHED_TERMS, _CACHED_TEXTS, _CACHED_IDS = 200_000, 10_000, 500_000
@@ -47,7 +47,7 @@ _FINISH = (
     "ALTER TABLE word_counts ADD PRIMARY KEY (term)",
     f"COMMENT ON TABLE word_counts IS '{_LABEL}'",
 )
-# Texts in the order of a BM25 score in which every term counts once.
+# Texts by BM25 score with every term frequency counted as 1.
 _PROPOSE = """SELECT id FROM (SELECT id, length, terms FROM word_texts WHERE terms @@ %s::tsquery LIMIT %s) AS found
     ORDER BY (SELECT sum(weight) FROM unnest(%s::tsquery[], %s::float8[]) AS wanted (term, weight)
         WHERE terms @@ term) / (1 + %s + %s * length) DESC, id LIMIT %s"""
@@ -82,7 +82,7 @@ def make(base: DatabaseBase, tick: ProgressCallback | None, connection: Connecti
 
 
 class DatabaseWords:
-    """The words of all texts of a base. Creating it fills the tables if necessary. Thread-safe."""
+    """The word index of all texts of a base. Creation fills the tables if necessary. Thread-safe."""
 
     def __init__(self, base: DatabaseBase, tick: ProgressCallback | None = None) -> None:
         self._base = base
@@ -132,7 +132,7 @@ class DatabaseWords:
         return {id: _score(weighed, *counted) for id, counted in found.items()}
 
     def _propose(self, weighed: Weighed, count: int) -> tuple[list[str], bool]:
-        """Return at least `2 * count` ids that are likely to score highest, and True if no other text has a term."""
+        """Return at least `2 * count` ids likely to score highest, and True if no other text has a term."""
         names = tuple(name for name, _ in weighed.terms)
         known = self._proposed.get(names)
         if known is None or not (known[1] or len(known[0]) >= 2 * count):

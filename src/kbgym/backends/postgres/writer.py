@@ -1,15 +1,15 @@
-"""Append to the trace of a store in PostgreSQL: many processes, one order.
+"""The writer of a trace in PostgreSQL, which serializes the transactions of many processes.
 
-A write begins with an advisory lock, reads what others committed, and ends with one SQL transaction that adds events to
-the trace: all of them or none.
+A write takes an advisory lock, reads the events that others committed, and ends with one SQL transaction that appends
+events to the trace atomically.
 
-The lock is released before the disk has the transaction: the next writer begins while this one waits, and one flush
-serves many. The write-ahead log has the order of the locks, so what is flushed has everything before it. Others may
-briefly read what a crash of the server loses; they notice when they connect again, and read anew.
+The lock is released before the transaction is flushed: the next writer starts while this one waits, and one flush
+serves many. The write-ahead log is in the order of the locks, so a flush includes all earlier transactions. Others may
+briefly read events that a crash of the server loses; they detect this when they reconnect, and reload.
 
-Every read begins with the last line applied so far; if a crash has taken that line, nothing is appended to it. If the
-connection breaks during a commit, the writer connects again, waits for the lock (by then the old connection has
-finished) and looks for its own mark in the trace.
+Every read begins with the last line applied so far; if a crash has lost that line, nothing is appended to it. If the
+connection is lost during a commit, the writer reconnects, waits for the lock (by then the old connection has ended) and
+searches the trace for its own mark.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection
 
 _TRIES = 4
-# Waiting for a row wakes all who wait at every commit; this lock is a queue and wakes the next one.
+# A row lock wakes all waiters at every commit; an advisory lock is a queue and wakes only the next one.
 _LOCK = "SELECT pg_advisory_xact_lock(%s)"
 _NEW_LINES = "SELECT line FROM trace WHERE seq >= %s ORDER BY seq"
-# A commit of its own, as durable as the connection was told to be: on its return all commits before it are too.
+# A separate commit with the durability of the connection; on return, all earlier commits are durable too.
 _FLUSH = "SELECT pg_logical_emit_message(true, 'kbgym', '')"
 
 
 class PostgresWriter:
-    """Append whole transactions, in turn with every other client of the store. An `EventWriter`."""
+    """An `EventWriter` that takes turns with every other client of the store."""
 
     shared = True
 
@@ -57,11 +57,11 @@ class PostgresWriter:
     # -- events of others ---------------------------------------------------------------------------------------------
 
     def new_events(self) -> tuple[Event, ...]:
-        """Return what others committed since the last call, without waiting for the lock."""
+        """Return the events that others committed since the last call, without waiting for the lock."""
         return () if self._held is not None else self._retried(self._read)
 
     def _retried(self, work: Callable[[], tuple[Event, ...]]) -> tuple[Event, ...]:
-        """Call `work`, which writes nothing; again if the connection breaks."""
+        """Call `work`, which is read-only, and retry it if the connection is lost."""
         for _ in range(_TRIES):
             try:
                 return work()
@@ -76,7 +76,7 @@ class PostgresWriter:
         return self._verified([line for (line,) in lines])
 
     def _verified(self, lines: Sequence[str]) -> tuple[Event, ...]:
-        """Verify new lines; the first is the last one applied before."""
+        """Verify new lines, the first of which is the last one applied before."""
         events: list[Event] = []
         where, chain = self._server.address.shown, self._chain
         if self._seq and not (lines and lines[0].endswith(f'"{chain}"}}')):
@@ -90,14 +90,14 @@ class PostgresWriter:
         return tuple(events)
 
     def _connected(self) -> Connection:
-        """Return the connection, made again if it was lost."""
+        """Return the connection, reopened if it was lost."""
         return self._server.reconnect() if self._server.lost else self._server.connection
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def locked(self) -> Iterator[tuple[Event, ...]]:
-        """Exclude other writers; the one commit made inside is written at the end, or nothing is."""
+        """Exclude other writers; the single commit made inside is written atomically at the end."""
         if self._held is not None:
             raise RuntimeError("a turn inside a turn")
         try:
@@ -111,7 +111,7 @@ class PostgresWriter:
             self._finish()
 
     def commit(self, events: Sequence[Event]) -> None:
-        """Write a transaction at the end of the turn; without a turn, now, if others committed nothing meanwhile."""
+        """Write a transaction at the end of the turn or, without a turn, now if no other client has committed."""
         if not events or not isinstance(events[-1], Committed | Genesis):
             raise ValueError("a transaction ends with its commit")
         if self._held is not None:
@@ -160,12 +160,12 @@ class PostgresWriter:
         self._seq, self._chain = self._seq + len(events), chain
 
     def _undo(self) -> None:
-        """Write nothing of this turn, and release the lock."""
+        """Discard the writes of this turn and release the lock."""
         self._held, self._wanted = None, None
         self._server.forget()
 
     def _resolve(self, seq: int, error: Exception) -> None:
-        """Return if the transaction during whose commit the connection broke was committed, else raise."""
+        """Return if the transaction interrupted by a lost connection was committed, else raise."""
         try:
             with self._server.translated():
                 connection = self._connected()
@@ -178,7 +178,7 @@ class PostgresWriter:
             raise ConnectionLost(f"{said} The transaction was not committed; it can be tried again.") from None
 
     def resync(self, place: StoreBackend) -> None:
-        """Continue from what a backend of this store has read."""
+        """Continue from the state of a newly read backend of this store."""
         head = getattr(place, "head", None)
         if not isinstance(head, Head):
             raise TypeError("a writer continues from a backend of the same store")

@@ -1,6 +1,6 @@
-"""The people benchmark: `generate` makes a world from a seed, `pool` lists every question a template can ask in it.
+"""The people benchmark: `generate` makes a world from a seed, `pool` lists all questions of a template in it.
 
-The rest of the package sees only `World` values.
+The rest of the package uses only `World` values.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HARD_BUDGET = 8
 
 
 def generate(people: int = 500, seed: int = 0, sizes: Sizes | None = None, hard: bool = False) -> World:
-    """Make a world of fictional people. The same arguments give the same bytes everywhere.
+    """Generate a world of fictional people. The same arguments give the same bytes on every platform.
 
     Args:
         sizes: Number of questions in each split.
@@ -45,9 +45,9 @@ def generate(people: int = 500, seed: int = 0, sizes: Sizes | None = None, hard:
 
 
 def world_of_people(persons: Sequence[Person], seed: int, sizes: Sizes) -> World:
-    """Write the documents of a population and draw questions about it.
+    """Return a world with the documents of a population and questions about it.
 
-    A gender is stated only by "is the mother of" and "is the father of", so other people have none.
+    Gender is stated only by "is the mother of" and "is the father of", so other people have none.
     """
     documents = write(persons, seed)
     persons = [one if one.children else msgspec.structs.replace(one, gender="") for one in persons]

@@ -1,4 +1,4 @@
-"""Three generations of families with birthdates: founders, their children, their grandchildren.
+"""Families of three generations with birthdates: founders, their children and grandchildren.
 
 Every child has a mother and a father, a couple has at most four children, and the middle generation marries within
 itself but never a sibling. People are numbers here; `population` gives them names.
@@ -34,7 +34,7 @@ class Draft:
 
 
 class Calendar:
-    """Birthdates, each given once. The founders' window widens with the population so that there are enough days."""
+    """Unique birthdates. The founders' window widens with the population so that there are enough days."""
 
     def __init__(self, people: int, rng: Random) -> None:
         self.first_founder = _LAST_FOUNDER - round(max(25, people / 200) * YEAR)
@@ -80,7 +80,7 @@ def families(people: int, rng: Random, calendar: Calendar) -> list[Draft]:
 
     for parents in _places(couples, people - len(drafts), 0, rng):
         _child(drafts, parents, rng, calendar)
-    while len(drafts) < people:  # a tiny world may have too few couples
+    while len(drafts) < people:  # a small world may have too few couples
         drafts.append(Draft(_gender(rng), calendar.founder(45)))
     return drafts
 
@@ -118,7 +118,7 @@ def _child(drafts: list[Draft], parents: tuple[int, int], rng: Random, calendar:
 
 
 def _marriages(drafts: list[Draft], generation: range, rng: Random) -> list[tuple[int, int]]:
-    """Marry nine of ten people to a person of similar age who is not a sibling."""
+    """Marry nine in ten people to a person of similar age who is not a sibling."""
     ages = {number: drafts[number].born + rng.randrange(round(4 * YEAR)) for number in generation}
     by_age = sorted((number for number in generation if rng.random() < 0.95), key=lambda number: (ages[number], number))
     women = [number for number in by_age if drafts[number].gender == "female"]

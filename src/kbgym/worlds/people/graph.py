@@ -1,9 +1,8 @@
-"""The people as a graph, with a solver for each kind of question and an enumerator of the slots it may be asked with.
+"""The graph of people, with a solver for each kind of question and an enumerator of its valid slots.
 
-A fact is a tuple (kind, subject[, object]) of person ids, the same shape as a document's kind and `about`. A solver
-returns the golds and the facts they rest on, or None if the question may not be asked. A join must hold for exactly one
-person of the whole world, distractors included, and never for a distractor. Texts and document ids are added by
-`questions`.
+A fact is a tuple (kind, subject[, object]) of person ids, like a document's kind and `about`. A solver returns the
+golds and the facts that support them, or None if the question is invalid. A join must match exactly one person in the
+world, distractors included, and that person must not be a distractor. `questions` adds texts and document ids.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Solution = tuple[tuple[str, ...], list[Fact]]
 
 
 class PeopleGraph:
-    """Read-only look-ups over a population; distractors are members of keys but no question starts from one."""
+    """Read-only lookups over a population. Distractors are members of keys, but no question starts from one."""
 
     def __init__(self, people: Sequence[Person]) -> None:
         self.people = people
@@ -87,7 +86,7 @@ def _count(facts: list[Fact]) -> Solution | None:
 
 
 def _step(graph: PeopleGraph, person: Person, relation: str) -> tuple[Person | None, Fact]:
-    """Follow one relation; the fact is the one told from the married person's or the parent's end."""
+    """Follow one relation; the fact is stated from the end of the married person or the parent."""
     if relation == "spouse":
         return graph.spouse(person), ("spouse", person.id, person.spouse or "")
     parent = graph.parent(person, "male" if relation == "father" else "female")
@@ -119,7 +118,7 @@ def count_friends(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
 
 
 def no_sibling(gender: str) -> Solve:
-    """Answer "unknown" if no sibling of P is known to be of this gender."""
+    """Return a solver that answers "unknown" if no sibling of P is known to be of this gender."""
 
     def solve(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
         siblings = graph.siblings(graph.person[slots[0]])
@@ -131,7 +130,7 @@ def no_sibling(gender: str) -> Solve:
 def each_without_sibling(gender: str) -> Enumerate:
     """Yield people with documented parents whose siblings are all known to be of the other gender.
 
-    This is stricter than the solver: in an imported world a sibling of unknown gender might be the one asked for.
+    This is stricter than the solver, since in an imported world a sibling of unknown gender might match.
     """
 
     def instances(graph: PeopleGraph) -> Iterator[Slots]:
@@ -146,11 +145,11 @@ def no_spouse(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     return (UNKNOWN, []) if graph.person[slots[0]].spouse is None else None
 
 
-# -- hard classes, QC6 to QC10: joins, intersections, deep counts, comparisons, reverse look-ups ----------------------
+# -- hard classes, QC6 to QC10: joins, intersections, deep counts, comparisons, reverse lookups ----------------------
 
 
 def each_match(*fields: str, married: bool = False) -> Enumerate:
-    """Yield values that together belong to exactly one person, who is no distractor and, if asked, married."""
+    """Yield values that together belong to exactly one person, who is not a distractor and, if asked, is married."""
 
     def instances(graph: PeopleGraph) -> Iterator[Slots]:
         members = graph.members(fields)
@@ -163,7 +162,7 @@ def each_match(*fields: str, married: bool = False) -> Enumerate:
 
 
 def match(*fields: str, spouse: bool = False) -> Solve:
-    """Ask for the person with all these values, or for that person's spouse."""
+    """Ask for the person with all these values, or for their spouse."""
 
     def solve(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
         found = graph.members(fields).get(tuple(slots), [])
@@ -181,7 +180,7 @@ def _spouse_of(graph: PeopleGraph, person: Person, facts: list[Fact]) -> Solutio
 
 
 def each_rare_job(graph: PeopleGraph) -> Iterator[Slots]:
-    """Yield jobs with exactly one married holder, and so one answer, and any number of unmarried holders."""
+    """Yield jobs with exactly one married holder, and thus one answer, and any number of unmarried holders."""
     for (job,), holders in graph.members(("job",)).items():
         if sum(holder.spouse is not None for holder in holders) == 1:
             yield (job,)

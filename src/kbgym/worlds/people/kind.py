@@ -1,12 +1,12 @@
-"""The people world's kind: the documents that belong under a key, the oracle's indexes, and the description.
+"""The kind of people worlds: documents that belong under a key, the oracle's indexes, and the description.
 
     key                      its members                      documents that serve a member
-    city, job, hobby = V     everybody with V                 the one that states this attribute of the person
+    city, job, hobby = V     all people with V                the one that states this attribute of the person
     person = P               P's own documents                the document itself
-    friend, child, ... of P  everybody in that relation to P  those that state the relation's last step, from either
+    friend, child, ... of P  all people in that relation to P those that state the relation's last step, from either
     child.child ... of P                                      end: for a grandchild, "G is a child of C"
     friend.job of P          P's friends                      a friend's job document
-    job.city = V             everybody with the job V         the one that states this person's city
+    job.city = V             all people with the job V        the one that states this person's city
 
 Members include distractors. A birthdate never belongs under a city. "P is the father of C" does not belong under P's
 grandchildren, since it mentions no grandchild.
@@ -25,7 +25,7 @@ from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
 
 
 class PeopleTruth(PersonTruth):
-    """The truth of one people world, where every relation is stated from both ends."""
+    """The truth of a people world, where every relation is stated from both ends."""
 
     asked = (*ATTRIBUTES, "birth")
 
@@ -80,11 +80,11 @@ _PLURALS = {"job": "Jobs", "hobby": "Hobbies", "city": "Cities"}
 
 
 def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield (kind, text, ids of the documents under it) of every index a perfect curator could build.
+    """Yield (kind, text, ids of the documents under it) of every index that a perfect curator could build.
 
-    There is a hub for every person with all documents about them, an index for every job, hobby and city, and one for
-    each person's friends, children and grandchildren, empty if there are none. Two-step indexes hold what is asked of
-    everybody under one of these: the cities of people with a job, the jobs of somebody's friends.
+    There is a hub for each person with all documents about them, an index for each job, hobby and city, and one for
+    each person's friends, children and grandchildren, empty if there are none. Two-step indexes have an attribute of
+    all people under one of these: the cities of people with a job, the jobs of a person's friends.
     """
     graph, told = PeopleGraph.from_facts(world.facts), fact_ids(world.documents)
     about: dict[str, list[str]] = {}
@@ -108,7 +108,7 @@ def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
         relations = {
             "Friends": graph.friendships(person.id),
             "Children": graph.childhood(person.id),
-            "Grandchildren": grandchildren,  # stated by their own parents' documents
+            "Grandchildren": grandchildren,  # stated by their parents' documents
         }
         for relation, facts in relations.items():
             yield relation.lower(), f"{relation} of {person.name}", [told[fact] for fact in facts]
@@ -123,7 +123,7 @@ _ABOUT = (
     "Only marriage, friendship, and parent and child are stated; siblings, grandparents, in-laws and so on follow from "
     "these. Who is a man and who a woman is told by being somebody's father or mother, and by nothing else."
 )
-# With examples that no world holds: one that did would tell a reader a fact it has not looked for.
+# The examples occur in no world, since a true one would give a reader a fact that it has not searched for.
 _FORMS = {
     "job": ("NAME's job is JOB.", "Una Sample's job is tester."),
     "hobby": ("NAME's hobby is HOBBY.", "Una Sample's hobby is making examples."),

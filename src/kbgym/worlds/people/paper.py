@@ -1,4 +1,4 @@
-"""Import of the paper's own universe as a world.
+"""Importer of the paper's own universe as a world.
 
 The file is one JSON object with nodes, questions and splits. The import parses its sentences into people, gives its
 questions keys and checks its golds against the people.
@@ -61,7 +61,7 @@ class Universe(msgspec.Struct, frozen=True):
 
 
 def read(file: Path) -> World:
-    """Read a universe file as a world; raise BadInput if anything in it is inconsistent."""
+    """Read a universe file as a world. Raise BadInput if it is inconsistent."""
     try:
         universe = decode(read_file(file), Universe)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -92,7 +92,7 @@ def convert(universe: Universe) -> World:
 
 def _sentence(node: PaperNode) -> Sentence:
     if (said := parse(node.text)) is None:
-        raise BadInput(f"node {node.id} is no sentence of the universe: {node.text!r}.")
+        raise BadInput(f"node {node.id} is not a sentence of the universe: {node.text!r}.")
     return said
 
 
@@ -135,7 +135,7 @@ def _people(told: Sequence[Sentence], distractors: int | None) -> list[Person]:
             distractor=name in alone,
         )
 
-    # A distractor has attribute sentences only, and distractors stand last in the file.
+    # A distractor has only attribute sentences, and distractors are last in the file.
     alone = [name for name in names if not values[name].keys() & {"spouse", "child-of", "parent-of", "friend"}]
     alone = alone if distractors is None else alone[max(0, len(alone) - distractors) :]
     return [person(name) for name in names]
@@ -183,7 +183,7 @@ def _slot(item: PaperQuestion, key: Key, graph: PeopleGraph) -> str:
 
 
 def _check(item: PaperQuestion, template: Template, slots: Sequence[str], graph: PeopleGraph) -> None:
-    """Raise BadInput if a question's golds contradict the graph; the spelling of golds may differ."""
+    """Raise BadInput if a question's golds contradict the graph, except for their spelling."""
     solution = template.solve(graph, slots)
     if solution is None:
         raise BadInput(f"question {item.qid} cannot be asked of these people: {item.text!r}.")

@@ -1,7 +1,7 @@
 """The population of a people world: families, friends, names, jobs, hobbies, cities and distractors.
 
-`population(people, seed)` returns values only; documents and questions are made elsewhere. No key outgrows one index: a
-city, job or hobby has at most 36 members and a person at most ten friends, unless the world is crowded. Names and
+`population(people, seed)` returns values only; documents and questions are made elsewhere. Each key fits in one index:
+a city, job or hobby has at most 36 members and a person at most ten friends, unless the world is crowded. Names and
 values come from `vocabulary.toml`.
 """
 
@@ -31,7 +31,7 @@ DISTRACTORS = 0.1
 
 
 class Person(msgspec.Struct, frozen=True):
-    """One person; relations are ids, parents are (mother, father), `born` is an ISO date."""
+    """A person; relations are ids, parents are (mother, father), `born` is an ISO date."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class Person(msgspec.Struct, frozen=True):
 
 
 def population(people: int, seed: int, crowded: bool = False) -> tuple[Person, ...]:
-    """Return `people` people and a tenth more distractors, in an order that reveals nothing about them.
+    """Return `people` people and one tenth as many distractors, in random order.
 
     Args:
         crowded: Put 100 people in a city instead of 25, and halve the number of jobs and hobbies.
@@ -86,7 +86,7 @@ def _befriend(drafts: list[Draft], rng: Random) -> None:
 
 
 def _may_befriend(drafts: list[Draft], one: int, other: int) -> bool:
-    """Return True if two different people are unrelated, not friends yet, and both have room for a friend."""
+    """Return True if two people are different, unrelated, not friends yet, and both below the limit of friends."""
     a, b = drafts[one], drafts[other]
     if one == other or other in a.friends or max(len(a.friends), len(b.friends)) >= MOST_FRIENDS:
         return False
@@ -95,12 +95,12 @@ def _may_befriend(drafts: list[Draft], one: int, other: int) -> bool:
 
 
 def _name_count(base: int, people: int) -> int:
-    """Return the size of a name list: it grows with the square root of the population, so full names grow with it."""
+    """Return the size of a name list, which grows with the square root of the population."""
     return round(base * max(1.0, math.sqrt(people / 500)))
 
 
 def _assign_names(drafts: list[Draft], people: int, rng: Random) -> None:
-    """Give everybody a unique full name."""
+    """Assign a unique full name to each person."""
     first = {
         "female": vocabulary("women", _name_count(40, people)),
         "male": vocabulary("men", _name_count(40, people)),
@@ -114,7 +114,7 @@ def _assign_names(drafts: list[Draft], people: int, rng: Random) -> None:
 
 
 def _distractors(drafts: list[Draft], count: int, calendar: Calendar, people: int, rng: Random) -> list[Draft]:
-    """Return people who are never asked about; each shares a first name with a person who may be."""
+    """Return people who are never asked about; each shares a first name with a regular person."""
     taken = {(draft.first, draft.last) for draft in drafts}
     last = vocabulary("surnames", _name_count(60, people))
     found: list[Draft] = []
@@ -128,7 +128,7 @@ def _distractors(drafts: list[Draft], count: int, calendar: Calendar, people: in
 
 
 def _assign_jobs(drafts: list[Draft], jobs: list[str], rng: Random) -> None:
-    """Give a fifth of the jobs one married and at most two unmarried holders; spread the others over everybody else.
+    """Assign rare jobs, a fifth of all, to one married and at most two unmarried people; spread the others evenly.
 
     The rare jobs guarantee instances of "Whose spouse has the job of J?".
     """
@@ -147,9 +147,9 @@ def _assign_jobs(drafts: list[Draft], jobs: list[str], rng: Random) -> None:
 
 
 def _assign(drafts: list[Draft], field: str, values: list[str], rng: Random) -> None:
-    """Give everybody a random value, none more often than the largest key allows.
+    """Assign a random value to each person, none more often than the largest key allows.
 
-    With too few values for that, none is given more than twice as often as the average.
+    With too few values for that, none is assigned more than twice as often as the average.
     """
     members = dict.fromkeys(values, 0)
     largest = LARGEST_KEY if len(drafts) <= LARGEST_KEY * len(values) else 2 * len(drafts) // len(values)
@@ -191,7 +191,7 @@ def _freeze(drafts: list[Draft], rng: Random) -> tuple[Person, ...]:
 
 
 def vocabulary(kind: str, count: int) -> list[str]:
-    """Return the first `count` values of a table of `vocabulary.toml`, listed ones before composed ones."""
+    """Return the first `count` values of a table of `vocabulary.toml`, listed values before composed ones."""
     table = _vocabularies()[kind]
     found = dict.fromkeys(table["words"][:count])
     composed = _words_of(table["syllables"]) if "syllables" in table else _qualified(**table)
@@ -209,7 +209,7 @@ def _vocabularies() -> dict[str, Any]:
 
 
 def _words_of(syllables: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield every combination of one syllable of each list, so that consecutive words look different."""
+    """Yield every combination of one syllable of each list, in an order in which consecutive words differ clearly."""
     words = ["".join(reversed(chosen)) for chosen in product(*reversed(syllables))]
     # 7919 is prime and divides no product of these lists' lengths, so every combination is visited once.
     return (words[number * 7919 % len(words)] for number in range(len(words)))

@@ -1,7 +1,7 @@
 """The questions of a people world, drawn from the templates' pools into four splits.
 
-Every split has two easy questions for three hard ones, takes templates in round robin and repeats no instance. It is
-ordered so that every stretch has about the same mix.
+Every split has two easy questions for three hard ones, takes templates in round-robin order and repeats no instance.
+Its questions are evenly mixed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DocumentOf = Mapping[tuple[str, ...], str]
 def question(
     graph: PeopleGraph, documents: DocumentOf, template: Template, slots: Slots, id: str, split: str
 ) -> Question:
-    """Ask one instance of a template; without an id, its name and keys become the id."""
+    """Return an instance of a template as a question; by default, the id is made from its name and keys."""
     keys = template.keys(graph, slots)
     solution = template.solve(graph, slots)
     if solution is None:
@@ -43,7 +43,7 @@ def question(
 
 
 def draw(graph: PeopleGraph, documents: DocumentOf, sizes: Sizes, seed: int) -> tuple[Question, ...]:
-    """Draw the questions of all splits; raise BadInput if a pool is too small."""
+    """Draw the questions of all splits. Raise BadInput if a pool is too small."""
     parts = sizes.parts()
     asked = [template for template in TEMPLATES.values() if any(n and r == template.reserved for _, r, n in parts)]
     pools = {template.name: list(template.instances(graph)) for template in asked}
@@ -86,7 +86,7 @@ def _plan(parts: Sequence[tuple[str, bool, int]], pool: Mapping[str, int]) -> li
 
 
 def rotation(templates: Sequence[Template]) -> list[str]:
-    """Return template names in round robin order: the first template of every class, then the second of each."""
+    """Return template names in round-robin order: the first template of every class, then the second of each."""
     seen: Counter[str] = Counter()
     ranked = []
     for template in templates:

@@ -1,6 +1,6 @@
-"""The grammar of the people world's sentences: `write` turns a population into documents, `parse` reads a sentence.
+"""The grammar of sentences in people worlds: `write` converts a population to documents, `parse` reads a sentence.
 
-Every relation is stated once from each end.
+Every relation is stated once from either end.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 
 def parse(text: str) -> Sentence | None:
-    """Return the fact a sentence states, or None if it is not of this grammar."""
+    """Return the fact that a sentence states, or None if it is not in this grammar."""
     for kind, shape in _SHAPES:
         if match := shape.fullmatch(text):
             subject, value = match.groups()

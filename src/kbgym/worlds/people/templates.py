@@ -1,8 +1,8 @@
 """The table of the 26 question templates: name, class, reserved or trained, slots, text, solver, enumerator.
 
-A template's pool is the slots its enumerator yields; its solver returns the golds and the facts they rest on. Supports
-name one end of each relation: a parent's sentence for parent and child, the sentence of the starting person for spouse
-and friend.
+A template's pool is the slots that its enumerator yields; its solver returns the golds and the facts that support them.
+Supports contain one end of each relation: a parent's sentence for parent and child, the sentence of the starting person
+for spouse and friend.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HARD = ("QC6", "QC7", "QC8", "QC9", "QC10")
 
 @dataclass(frozen=True)
 class Template:
-    """A form of question. Without `each`, the pool is every person the solver accepts."""
+    """A form of question. Without `each`, the pool is all people that the solver accepts."""
 
     name: str
     class_: str
@@ -31,7 +31,7 @@ class Template:
     text: str
     solve: Solve
     each: Enumerate | None = None
-    symmetric: bool = False  # the two slots may be swapped without changing the question
+    symmetric: bool = False  # swapping the two slots does not change the question
 
     def instances(self, graph: PeopleGraph) -> Iterator[Slots]:
         if self.each is not None:

@@ -25,11 +25,11 @@ from kbgym.worlds.world import Document, Question, World
 __all__ = ["DEFAULT_SIZES", "KIND", "Dials", "generate", "pool", "versions"]
 
 KIND = "people-v3"
-_IDS_OF_A_ROUND = 50_000_000  # far from the ids that a store gives to what agents write
+_IDS_OF_A_ROUND = 50_000_000  # far from the ids that a store assigns to documents of agents
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """The facts of a v3 world that `world.json` holds."""
+    """The facts of a v3 world in `world.json`."""
 
     dials: Dials
     seed: int
@@ -41,7 +41,7 @@ class Facts(msgspec.Struct, frozen=True):
     spans: dict[str, tuple[tuple[str, int, int], ...]]
 
     def timeline(self, rounds: int = 0) -> Timeline:
-        """Return everything reported up to a round of updates."""
+        """Return the timeline of all reports up to a round of updates."""
         return Timeline([*self.reports, *(report for told in self.later[:rounds] for report in told)])
 
     def asker(self, rounds: int = 0) -> Asker:
@@ -49,7 +49,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def generate(people: int = 500, seed: int = 0, sizes: Sizes = DEFAULT_SIZES, dials: Dials = Dials()) -> World:  # noqa: B008
-    """Make a v3 world. The same arguments give the same bytes everywhere."""
+    """Generate a v3 world. The same arguments give the same bytes on every platform."""
     historian = Historian(population(people, seed), dials, seed)
     documents, reports = _written(historian, seed)
     facts = Facts(
@@ -79,7 +79,7 @@ def generate(people: int = 500, seed: int = 0, sizes: Sizes = DEFAULT_SIZES, dia
 
 
 def _written(historian: Historian, seed: int) -> tuple[list[tuple[Document, ...]], list[tuple[Report, ...]]]:
-    """Return the documents and the reports of the beginning and of each round of updates."""
+    """Return the initial documents and reports, and those of each round of updates."""
     entries, rng = list(historian.entries()), Random(f"{seed}:v3:documents")
     documents: list[tuple[Document, ...]] = []
     reports: list[tuple[Report, ...]] = []
@@ -101,7 +101,7 @@ def _update(facts: Facts, tested: list[Question], number: int, documents: tuple[
 
 
 def _asked_after(facts: Facts, asked: Iterable[Question], number: int) -> Iterator[Question]:
-    """Yield questions with the answers after a round, without those that may no longer be asked."""
+    """Yield questions with the answers after a round, without those that are no longer valid."""
     asker = facts.asker(number)
     for one in asked:
         template, slots = asker.templates[one.template], slots_of(one)
@@ -128,7 +128,7 @@ def facts_of(world: World) -> Facts:
 
 
 def pool(world: World, template: str) -> Iterator[Question]:
-    """Yield every answerable instance of a template, with one unanswerable for seven of them."""
+    """Yield every answerable instance of a template, with one unanswerable instance for every seven."""
     facts = facts_of(world)
     asker = facts.asker()
     if template not in asker.templates:

@@ -1,4 +1,4 @@
-"""Documents of a v3 world: entries put into words, with the span of every report."""
+"""Documents of a v3 world: entries in words, with the span of each report."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kbgym.codes import code
 from kbgym.worlds.people3.history import Entry
 from kbgym.worlds.world import Document
 
-_PRONOUN = 0.6  # of the later sentences of a page that may have one
+_PRONOUN = 0.6  # share of the later sentences of a page that use one where possible
 
 
 def rules(sources: int) -> list[str]:
-    """Return the sentences that say how reports are weighed."""
+    """Return the sentences that explain how reports are weighed."""
     first, *others = SOURCES[:sources]
     told = ["A later report replaces an earlier one on the same matter."]
     if others:
@@ -58,7 +58,7 @@ def _page(reports: tuple[Report, ...], gender: str, half: str, rng: Random) -> t
 
 
 def _sentence(report: Report, gender: str, half: str, rng: Random) -> str:
-    """Return a report in a random wording; with a gender, a pronoun may stand for the person."""
+    """Return a report in a random wording; with a gender, a pronoun may replace the name."""
     table = "parent" if report.relation in PARENTS else report.relation
     chosen = every("documents", table) if half == "all" else wordings("documents", table, half)
     wording = rng.choice([one for one in chosen if one.ended == report.ended])

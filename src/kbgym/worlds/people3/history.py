@@ -1,4 +1,4 @@
-"""The reports of a v3 world: what several sources say about a population over the years.
+"""The reports of a v3 world, by several sources about a population over the years.
 
 Base reports come first, then changes, then rounds of updates. An entry holds the reports of one document.
 """
@@ -19,10 +19,10 @@ from kbgym.errors import BadInput
 from kbgym.worlds.people.population import Person, vocabulary
 
 LARGEST_KEY, SMALLEST_KEY = 500, 5
-UNUSED = 20  # values of each attribute that no document names
+UNUSED = 20  # values of each attribute that occur in no document
 BASE, CHANGES, LATER, FIRST_UPDATE = (2012, 2019), (2020, 2024), (2025, 2027), 2028
 _VOCABULARY = {"job": ("jobs", 2), "hobby": ("hobbies", 2), "city": ("cities", 1)}
-_WEIGHTS = (5, 3, 2)  # how often the sources report
+_WEIGHTS = (5, 3, 2)  # relative frequency of reports by source
 Pair = tuple[str, str]
 _DISPUTED, _WITHDRAWN, _RENAMED = 0.1, 0.15, 0.15
 
@@ -33,11 +33,11 @@ class Dials(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         depth: The longest path of a question, in steps.
         breadth: The mean number of people in a city; jobs and hobbies have half as many.
-        passage: The largest number of facts in a document.
+        passage: The maximum number of facts in a document.
         time: The share of facts that later documents supersede or withdraw.
         sources: The number of sources; two or more disagree on some facts.
         rounds: The rounds of updates after the world's initial documents.
-        wordings: "all", or "open" for training worlds, which leave out the held-out half.
+        wordings: "all", or "open" for training worlds, which omit the held-out half.
     """
 
     depth: int = 3
@@ -65,7 +65,7 @@ class Entry(NamedTuple):
 
 
 class Values(NamedTuple):
-    """The values of each attribute, as often as people have them, and values that no document names."""
+    """The values of each attribute, repeated by frequency, and values that occur in no document."""
 
     deck: dict[str, list[str]]
     unused: dict[str, list[str]]
@@ -87,7 +87,7 @@ def values_for(people: int, dials: Dials) -> Values:
 
 
 class Historian:
-    """Make the entries of a world, one period after another."""
+    """Generator of the entries of a world, period by period."""
 
     def __init__(self, people: Sequence[Person], dials: Dials, seed: int) -> None:
         self._people = people
@@ -98,7 +98,7 @@ class Historian:
         self._rng = Random(f"{seed}:v3:history")
         self._sources = SOURCES[: dials.sources]
         self.values = values_for(len(people), dials)
-        self._taken: dict[tuple[str, str], list[str]] = {}  # values by attribute and person, the latest last
+        self._taken: dict[tuple[str, str], list[str]] = {}  # values by attribute and person, in order of time
         self._alias = dict(self._aliases())
 
     def entries(self) -> Iterator[Entry]:
@@ -116,7 +116,7 @@ class Historian:
     # -- base reports -------------------------------------------------------------------------------------------------
 
     def _base(self) -> Generator[Entry, None, list[Pair]]:
-        """Yield the first reports of everybody; return the friendships as pairs of names."""
+        """Yield the first reports of all people; return the friendships as pairs of names."""
         rng = self._rng
         friendships: list[Pair] = []
         decks = {attribute: list(deck) for attribute, deck in self.values.deck.items()}
@@ -132,7 +132,7 @@ class Historian:
                 told.append(("spouse", self._name[person.spouse]))
             told += [(kind, self._name[parent]) for kind, parent in zip(PARENTS, person.parents, strict=False)]
             for friend in person.friends:
-                if (int(person.id[1:]) + int(friend[1:])) % 2 == (person.id < friend):  # told from one end
+                if (int(person.id[1:]) + int(friend[1:])) % 2 == (person.id < friend):  # stated from one end
                     told.append(("friend", self._name[friend]))
                     friendships.append((person.name, self._name[friend]))
             yield from self._written(person, told, BASE, 0)
@@ -142,13 +142,13 @@ class Historian:
     def _written(
         self, person: Person, told: list[tuple[str, str]], years: tuple[int, int], number: int, ended: bool = False
     ) -> Iterator[Entry]:
-        """Yield entries of up to `passage` reports on a person; some are disputed by another source of that date."""
+        """Yield entries of up to `passage` reports on a person; another source of that date disputes some."""
         rng, most = self._rng, self.dials.passage
         rng.shuffle(told)
         while told:
             size = rng.randint(min(3, most), most)
             chunk, told = told[:size], told[size:]
-            chunk.sort(key=lambda one: one[0] not in (*ATTRIBUTES, "born"))  # a page begins with its own person
+            chunk.sort(key=lambda one: one[0] not in (*ATTRIBUTES, "born"))  # a page begins with its subject
             day, source = self._day(years), self._source()
             alias = self._alias.get(person.name, ("", ""))[1]
             used = alias if alias and chunk[0][0] != "born" and rng.random() < 0.5 else ""
@@ -168,7 +168,7 @@ class Historian:
             yield Entry((Report(kind, person.name, alias, self._day(BASE), self._source()),))
 
     def _aliases(self) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Yield people with a second name and that name; no two people share a name."""
+        """Yield people with a second name, and that name; names are unique."""
         taken = {person.name for person in self._people}
         shortened = [f"{person.name[0]}. {person.name.split(' ')[1]}" for person in self._people]
         often = Counter(shortened)
@@ -189,7 +189,7 @@ class Historian:
     # -- changes ------------------------------------------------------------------------------------------------------
 
     def _changes(self, years: tuple[int, int], share: float, number: int) -> Iterator[Entry]:
-        """Yield reports of new values, and of values that are withdrawn, for a share of all attributes."""
+        """Yield reports of new values and withdrawals for a share of all attributes."""
         for person in self._people:
             new: list[tuple[str, str]] = []
             gone: list[tuple[str, str]] = []
@@ -218,7 +218,7 @@ class Historian:
         return left
 
     def _new_value(self, attribute: str, person: str, front: bool = False) -> str:
-        """Return a value never reported of this person; a value that does not count goes first."""
+        """Return a value never reported for this person; a value that does not count goes first."""
         known, deck = self._taken[attribute, person], self.values.deck[attribute]
         value = self._rng.choice(deck)
         while value in known:

@@ -1,4 +1,4 @@
-"""The kind of v3 worlds: which documents belong under a key at present, the oracle's indexes, and the description."""
+"""The kind of v3 worlds: documents that presently belong under a key, the oracle's indexes, and the description."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ReportedTruth(PersonTruth):
 
 
 def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield every index of a perfect curator: for each value, person, and person's friends, with the present facts."""
+    """Yield every index of a perfect curator: for each value, person and person's friends, with the present facts."""
     truth = ReportedTruth(world)
     for kind, values in truth.values.items():
         for value in sorted(values):

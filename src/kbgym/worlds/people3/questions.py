@@ -1,4 +1,4 @@
-"""Questions of a v3 world, drawn so that no gold is frequent and a share of every class has no answer."""
+"""Questions of a v3 world, drawn so that no gold is frequent and a share of each class is unanswerable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kbgym.worlds.world import Key, Question
 DEFAULT_SIZES = Sizes(train=156, test_in=104, test_out=65, eval_in=26, eval_out=13)
 MOST_OF_ONE_GOLD = 5  # at most one question in five of a template has the same gold
 LISTS = ("list", "friends-of", "join", "friends")  # asks whose golds are names
-_UNANSWERABLE = 125  # in a thousand
+_UNANSWERABLE = 125  # per thousand
 _LAST_DAY = "2027-12-31"
 
 Instance = tuple[Template, Slots, Solution]
@@ -43,7 +43,7 @@ class Asker:
         return last.value if last else self._unused[kind][0]
 
     def instances(self, template: Template, seed: str) -> Iterator[Instance]:
-        """Yield every instance that may be asked, in random order."""
+        """Yield every valid instance, in random order."""
         seen: set[Slots] = set()
         for slots in self._candidates(template, Random(f"{seed}:{template.name}")):
             if slots not in seen and (solution := answer(self.timeline, template, slots)) is not None:
@@ -112,7 +112,7 @@ def reworded(found: Sequence[Question], kinds: Mapping[str, Template], seed: int
 
 
 def question(template: Template, slots: Slots, solution: Solution, id: str, split: str, seed: int) -> Question:
-    """Ask an instance in an open wording."""
+    """Return an instance as a question in an open wording."""
     return Question(
         id=id,
         split=split,
@@ -131,7 +131,7 @@ def slots_of(question: Question) -> Slots:
 
 
 def _plan(kinds: Mapping[str, Template], reserved: bool, size: int, turn: int) -> Counter[str]:
-    """Return how many questions each template gets, as evenly as possible."""
+    """Return the number of questions of each template, as evenly as possible."""
     names = [name for name, template in kinds.items() if template.reserved == reserved]
     return Counter({names[(place + 7 * turn) % len(names)]: 0 for place in range(len(names))}) + Counter(
         names[(place + 7 * turn) % len(names)] for place in range(size)
@@ -139,7 +139,7 @@ def _plan(kinds: Mapping[str, Template], reserved: bool, size: int, turn: int) -
 
 
 def _without_answer(kinds: Mapping[str, Template], wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return how many unanswerable questions each template gets: an eighth of every class."""
+    """Return the number of unanswerable questions of each template: an eighth of every class."""
     classes: dict[str, list[str]] = {}
     for name in wanted:
         classes.setdefault(kinds[name].class_, []).append(name)
@@ -151,8 +151,8 @@ def _without_answer(kinds: Mapping[str, Template], wanted: Mapping[str, int]) ->
 
 
 def _drawn(asker: Asker, name: str, wanted: int, without: int, seed: int) -> list[Instance]:
-    """Return instances of a template with unanswerable ones spread among them; no gold is frequent."""
-    often: Counter[str] = Counter()  # golds of lists, which are compared name by name, or words of other golds
+    """Return instances of a template, interspersed with unanswerable ones; no gold is frequent."""
+    often: Counter[str] = Counter()  # frequency of names in golds of lists, and of words in other golds
     most = max(1, wanted // MOST_OF_ONE_GOLD)
     chosen: list[Instance] = []
     empty: list[Instance] = []
@@ -166,7 +166,7 @@ def _drawn(asker: Asker, name: str, wanted: int, without: int, seed: int) -> lis
             chosen.append(instance)
         if len(empty) == without and len(chosen) >= wanted - without:
             break
-    chosen = chosen[: wanted - len(empty)]  # where nothing changes, some templates always have an answer
+    chosen = chosen[: wanted - len(empty)]  # without changes, some templates always have an answer
     if len(chosen) + len(empty) == wanted:
         return list(interleave([part for part in (chosen, empty) if part]))
     raise BadInput(f"this world has too few instances of {name}; use more people or fewer questions.")

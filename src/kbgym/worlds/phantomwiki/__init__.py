@@ -1,4 +1,4 @@
-"""PhantomWiki, a wiki of fictional people by a generator not ours, as a world with whole pools and supports."""
+"""PhantomWiki, a wiki of fictional people by an external generator, as a world with complete pools and supports."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Build a world from the output of `pw-generate`: documents, facts, and four splits whose shared keys are counted.
+"""Worlds from the output of `pw-generate`: documents, facts, and four splits with a count of shared keys.
 
-Two templates are reserved: the two that go through a relation of a named person, so that what the test asks is a new
-composition of trained parts, and because of all pairs they share fewest keys with the others. Tautologies ("What is the
-hobby of the person whose hobby is chess?") ask nothing of a store and are left out of every split; a question that is
-shipped twice is asked once.
+Two templates are reserved: those that follow a relation of a named person. They test a new composition of trained parts
+and, of all pairs, share the fewest keys with the others. Tautologies ("What is the hobby of the person whose hobby is
+chess?") need no store and are excluded from every split; duplicate questions are asked once.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ RESERVED = ("attribute-of-relation", "count-of-relation")
 
 
 class Shipped(msgspec.Struct, frozen=True):
-    """The content of the folder, and its questions that can be put into splits."""
+    """The content of an output folder, and its questions that are eligible for splits."""
 
     articles: int
     sentences: int
@@ -47,9 +46,9 @@ class Leakage(msgspec.Struct, frozen=True):
 
 
 def build(folder: Path, sizes: Sizes | None = None, seed: int = 1) -> tuple[World, Shipped]:
-    """Return the world in an output folder; its questions must be in our pools with the answers shipped with them.
+    """Return the world in an output folder. Raise Damaged if a shipped question or answer is not in our pools.
 
-    Documents are shuffled by the seed, and their ids are codes that reveal neither order nor person.
+    Documents are shuffled by the seed, and their ids are opaque codes.
     """
     articles = read_articles(folder)
     documents, people = _documents(articles, seed)
@@ -108,7 +107,7 @@ def wiki_of(world: World) -> Wiki:
 
 
 def question_of(instance: Instance, id: str, split: str) -> Question:
-    """Return a question; several answers are one gold, separated by commas as in the package."""
+    """Return an instance as a question; several answers are one gold, separated by commas as in the package."""
     return Question(
         id=id or ":".join([instance.template, *instance.slots, instance.key.kind, instance.key.value]),
         split=split,
@@ -122,7 +121,7 @@ def question_of(instance: Instance, id: str, split: str) -> Question:
 
 
 def pool(world: World, template: str) -> Iterator[Question]:
-    """Yield every question a template can ask, as a question of the split "pool"."""
+    """Yield every instance of a template as a question of the split "pool"."""
     if template not in TEMPLATES:
         raise BadInput(f"there is no template {template!r}; PhantomWiki has {', '.join(TEMPLATES)}.")
     instances = wiki_of(world).pool(TEMPLATES.index(template))
@@ -140,7 +139,7 @@ def leakage(world: World) -> dict[str, Leakage]:
 
 
 def _match(wiki: Wiki, generated: Sequence[Generated]) -> list[Instance]:
-    """Return the shipped questions as instances of our pools, each once, in their order."""
+    """Return the shipped questions as instances of our pools, in order without duplicates."""
     wanted: dict[str, Generated] = {one.question: one for one in generated}
     found: dict[str, Instance] = {}
     for type in sorted({one.type for one in generated}):
@@ -173,7 +172,7 @@ def _from_shipped(found: Iterable[Instance], sizes: Sizes) -> Drawn:
 
 
 def _take(stock: Mapping[str, list[Instance]], reserved: bool, n: int, split: str) -> list[Instance]:
-    """Return `n` instances from the ends of the lists, the templates in turn as long as they last."""
+    """Take `n` instances from the ends of the lists, in round-robin order of the templates."""
     names = [name for name in TEMPLATES if (name in RESERVED) == reserved]
     there = sum(len(stock[name]) for name in names)
     if n > there:
@@ -187,7 +186,7 @@ def _take(stock: Mapping[str, list[Instance]], reserved: bool, n: int, split: st
 
 
 def _ordered(parts: Sequence[tuple[str, list[Instance]]]) -> Drawn:
-    """Return the splits one after the other, the parts of each mixed evenly."""
+    """Return the splits in sequence, with the parts of each mixed evenly."""
     splits: dict[str, list[list[Instance]]] = {}
     for split, instances in parts:
         splits.setdefault(split, []).append(instances)

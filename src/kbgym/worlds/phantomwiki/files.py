@@ -1,7 +1,7 @@
-"""Read the output of `pw-generate`: articles.json and questions.json.
+"""Readers of the output of `pw-generate`: articles.json and questions.json.
 
-Questions have new ids in every run. Articles are sorted by title and questions by type and text, so that two runs with
-one seed give the same values.
+Question ids change in every run. Articles are sorted by title and questions by type and text, so that two runs with one
+seed give equal values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SENTENCE = re.compile(r"^(?!#)\S.*$", re.MULTILINE)
 
 
 class ArticleSentence(msgspec.Struct, frozen=True):
-    """A sentence of an article: its kind of fact, its subject, and the people or the value it names."""
+    """A sentence of an article: its kind of fact, its subject, and the people or the value that it names."""
 
     kind: str
     subject: str
@@ -30,14 +30,14 @@ class ArticleSentence(msgspec.Struct, frozen=True):
 
 
 class Article(msgspec.Struct, frozen=True):
-    """An entry of articles.json: the page of a person, and the same as facts."""
+    """An entry of articles.json: the page of a person, as text and as facts."""
 
     title: str
     article: str
     facts: tuple[str, ...]
 
     def sentences(self) -> Iterator[ArticleSentence]:
-        """Yield the sentences; they are matched with the facts in the same order."""
+        """Yield the sentences, matched with the facts by order."""
         told: dict[str, list[str]] = {}
         for fact in self.facts:
             match = _FACT.fullmatch(fact)
@@ -62,7 +62,7 @@ class Generated(msgspec.Struct, frozen=True):
 
 
 def read_articles(folder: Path) -> tuple[Article, ...]:
-    """Return the articles sorted by title; raise Damaged if a person who is named has no article."""
+    """Return the articles sorted by title. Raise Damaged if a named person has no article."""
     articles: list[Article] = sorted(read_value(folder / "articles.json", list[Article]), key=lambda one: one.title)
     if not articles:
         raise Damaged(f"{folder / 'articles.json'} has no article.")

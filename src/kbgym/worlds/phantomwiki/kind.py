@@ -1,19 +1,18 @@
-"""The documents that belong under a key of a PhantomWiki, from its facts.
+"""The kind of PhantomWiki worlds: the documents that belong under a key, and the description.
 
-    key                       its members                      what serves a member
-    job, hobby, birth = V     everybody with V                 the document that gives this person this value
+    key                       its members                      documents that serve a member
+    job, hobby, birth = V     all people with V                the document that gives this person this value
     person = P                P's own documents                the document itself
-    friend, son, child of P   everybody in that relation to P  the list that names the member as P's ("The sons of P are
+    friend, son, child of P   all people in that relation to P the list that names the member as P's ("The sons of P are
                                                                M, N."), and the member's own that names P from the other
                                                                end ("The father of M is P.")
-    child.daughter of P       everybody at the path's end      the same for the last step
-    job.birth = V             everybody with the job V         the document that gives this person's date of birth
+    child.daughter of P       all people at the path's end     the same for the last step
+    job.birth = V             all people with the job V        the document that gives this person's date of birth
 
-A document here lists everybody in one relation, so it may serve several members. Kinship that no sentence tells is a
-path over what they do tell: an uncle is `parent.brother`. The words of the documents are never looked at.
-
-
-What a PhantomWiki world can say of itself. Which indexes an oracle would build in it is not written down."""
+A document lists all people in one relation, so it may serve several members. Kinship that no sentence states is a path
+over stated relations: an uncle is `parent.brother`. The words of the documents are never used. The indexes of an oracle
+are not defined for this kind.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +24,13 @@ from kbgym.worlds.phantomwiki.wiki import ATTRIBUTES, EITHER, STATED
 from kbgym.worlds.truth import PersonTruth, Told
 from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
 
-# A relation seen from its other end: the lists of a member that may name the person it is a member of.
+# Inverse relations: the lists of a member that may name the person of the key.
 _OTHER_END = {"parent": "child", "child": "parent", "sibling": "sibling", "spouse": "spouse"}
 _SIDE = {stated: either for either, pair in EITHER.items() for stated in pair}
 
 
 class WikiTruth(PersonTruth):
-    """The truth of one PhantomWiki world."""
+    """The truth of a PhantomWiki world."""
 
     asked = tuple(ATTRIBUTES)
 
@@ -40,7 +39,7 @@ class WikiTruth(PersonTruth):
             self._people = {person["id"]: person for person in world.facts["people"]}
             name_of = {id: str(person["name"]) for id, person in self._people.items()}
         except (KeyError, TypeError) as error:
-            raise Damaged(f"the facts of this world are no PhantomWiki's: {error!r}.") from error
+            raise Damaged(f"the facts of this world are not those of a PhantomWiki: {error!r}.") from error
         self._told = {(document.about[0], document.kind): document.id for document in world.documents if document.about}
         self._held: dict[Key, list[str]] = {}
         for id, person in self._people.items():
@@ -94,7 +93,7 @@ class WikiKind:
     has_pools = True
     lists_answers = True
 
-    pool = staticmethod(pool)  # all that are no tautologies
+    pool = staticmethod(pool)  # without tautologies
     truth = WikiTruth
 
     def oracle(self, world: World) -> None:
@@ -115,7 +114,7 @@ class WikiKind:
 
 
 def _example(form: str) -> str:
-    """Return a sentence of a form that no world holds, so that it reveals no fact."""
+    """Return a sentence of a form that occurs in no world, so that it reveals no fact."""
     sentence = form.replace("RELATIONS", "sisters").replace("RELATION", "sister").replace("VALUE", "an example")
     for name in ("Una Sample", "Ida Sample", "Eva Sample"):
         sentence = sentence.replace("NAME", name, 1)

@@ -1,9 +1,8 @@
-"""The people of one PhantomWiki, its 45 relations, and its eight question templates with answers and supports.
+"""The people of a PhantomWiki, its 45 relations, and its eight question templates with answers and supports.
 
-Kinship beyond what the articles say is walked step by step over what they do say, so every answer comes with the
-sentences it stands on: the forward walk from the key, which is what a reader starting there would read (each relation
-is told a second time from its other end). The walks reach the same people as the Prolog rules the package ships;
-neither the generator nor Prolog is needed.
+Derived kinship is resolved as a path over stated relations, so every answer has its supporting sentences: those of the
+forward path from the key, which a reader starting there would read (each relation is also stated from its other end).
+The paths reach the same people as the Prolog rules of the package; neither the generator nor Prolog is needed.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import NamedTuple
 
 from kbgym.worlds.world import Key
 
-# The generator's names of attributes, ours, and the words of its sentences and questions.
+# The generator's attribute names, ours, and the words of its sentences and questions.
 PREDICATES = {"dob": "birth", "job": "job", "hobby": "hobby", "gender": "gender"}
 ATTRIBUTES = {"birth": "date of birth", "job": "occupation", "hobby": "hobby"}
 
-# A sentence of an article lists everybody who stands in one of these relations.
+# A sentence of an article lists all people in one of these relations.
 STATED = ("mother", "father", "sister", "brother", "son", "daughter", "wife", "husband", "friend")
 
-# Either of two stated relations.
+# Unions of two stated relations.
 EITHER = {
     "parent": ("mother", "father"),
     "child": ("son", "daughter"),
@@ -29,7 +28,7 @@ EITHER = {
     "spouse": ("wife", "husband"),
 }
 
-# Everything else is a walk: whom one meets by taking these steps in turn.
+# All other relations are paths of these steps.
 WALKS = {
     "niece": ("sibling", "daughter"),
     "nephew": ("sibling", "son"),
@@ -66,7 +65,7 @@ WALKS = {
     "son_in_law": ("child", "husband"),
 }
 
-# The 45 relations that questions ask about; "spouse" is not among them.
+# The 45 relations in questions, which do not include "spouse".
 RELATIONS = (*STATED, *(name for name in EITHER if name != "spouse"), *WALKS)
 
 
@@ -80,7 +79,7 @@ def spoken(relation: str, plural: bool = False) -> str:
     return head + ("-in-law" if law else "") + (" once removed" if once else "")
 
 
-# By PhantomWiki's number of the type.
+# Templates by PhantomWiki's type number.
 TEMPLATES = (
     "relation-of-attribute",
     "relation-of",
@@ -91,10 +90,10 @@ TEMPLATES = (
     "count-of-attribute",
     "count-of",
 )
-# The shape of the outermost question.
+# The form of the outermost question.
 CLASSES = ("relation", "relation", "who", "attribute", "attribute", "count", "count", "count")
 
-# People, or answers, each with the documents on the way there.
+# People or answers, each with the documents on the path to it.
 Found = Mapping[str, frozenset[str]]
 
 
@@ -108,9 +107,9 @@ class Stated(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """One askable question. `slots` are relation and attribute names; the key is what the question names.
+    """A valid question. `slots` are relation and attribute names; the key is named in the question.
 
-    Several answers are all right together, except counts: there the person asked about was not one person.
+    Several answers are correct together, except counts, which differ between several people that match the question.
     """
 
     type: int
@@ -126,7 +125,7 @@ class Instance(NamedTuple):
 
     @property
     def tautology(self) -> bool:
-        """True if the question asks for the value that it names."""
+        """Return True if the question asks for the value that it names."""
         return self.type == 4 and self.slots[0] == self.key.kind
 
 
@@ -141,7 +140,7 @@ class Wiki:
             self._values[subject, kind] = values
 
     def reach(self, person: str, relation: str) -> Found:
-        """Return the people in a relation to a person. A walk of cousins back to the person is left out."""
+        """Return the people in a relation to a person. A path of cousins back to the person is omitted."""
         found = self._reached.get((person, relation))
         if found is None:
             found = self._reached[person, relation] = dict(sorted(self._walk(person, relation).items()))
@@ -163,7 +162,7 @@ class Wiki:
 
     @cached_property
     def holders(self) -> dict[Key, tuple[str, ...]]:
-        """The people by attribute value."""
+        """Return the people by attribute value."""
         holders: dict[Key, list[str]] = {}
         for person in self.people:
             for name in ATTRIBUTES:
@@ -172,7 +171,7 @@ class Wiki:
         return {key: tuple(holders[key]) for key in sorted(holders)}
 
     def pool(self, type: int) -> Iterator[Instance]:
-        """Yield all instances of a template that have an answer; a count must not be 0 for everybody asked about."""
+        """Yield all instances of a template that have an answer; counts that are 0 for all people are skipped."""
         if type in (1, 3, 5, 7):
             for person in self.people:
                 yield from self._about(type, Key("person", person), {person: frozenset()})
@@ -181,7 +180,7 @@ class Wiki:
                 yield from self._about(type, key, {one: frozenset({self._ids[one, key.kind]}) for one in people})
 
     def _about(self, type: int, key: Key, start: Found) -> Iterator[Instance]:
-        """Yield the instances of a template for one key, which stands for the people in `start`."""
+        """Yield the instances of a template for one key, whose people are in `start`."""
         if type == 2:
             yield _instance(type, (), key, start)
         elif type == 4:
@@ -198,7 +197,7 @@ class Wiki:
                     yield from self._from(type, relation, key, people)
 
     def _from(self, type: int, relation: str, key: Key, people: Found) -> Iterator[Instance]:
-        """Yield the instances that ask for people reached over a relation, or for an attribute of theirs."""
+        """Yield the instances that ask for people reached over a relation, or for their attributes."""
         if type in (0, 1):
             yield _instance(type, (relation,), key, people)
         elif type == 3:
@@ -210,7 +209,7 @@ class Wiki:
                 yield from self._counts(type, (counted, relation), key, people)
 
     def _step(self, start: Found, relation: str) -> dict[str, frozenset[str]]:
-        """Return the people whom a relation leads to, with the documents of all ways there."""
+        """Return the people reached over a relation, with the documents of all paths to them."""
         there: dict[str, frozenset[str]] = {}
         for person, seen in start.items():
             for other, read in self.reach(person, relation).items():
