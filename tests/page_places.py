@@ -22,7 +22,7 @@ COMMANDS = {
     "worlds-out/w0": "kbgym generate --people 80 --out worlds-out/w0"
     " --set train=40 --set test_in=4 --set eval_in=4 --set eval_out=2",
     "worlds/skarn": "kbgym import corpus examples/skarn/pages --questions examples/skarn/questions.jsonl"
-    " --unit sentence --links --out worlds/skarn",
+    " --links --out worlds/skarn",
     "worlds/musique": "kbgym import musique musique_ans_v1.0_dev.jsonl --out worlds/musique",
     "worlds/harbour": "kbgym import corpus examples/harbour/notes --questions examples/harbour/questions.csv"
     " --unit sentence --links --out worlds/harbour",

@@ -129,7 +129,7 @@ class Shell:
         url = next(found[0] for line in process.stdout if (found := _URL.search(line)))
         if " serve " in text:
             headers = {"Authorization": f"Bearer {self._token}"}
-            reply = httpx.post(f"{url}/search", json={"query": "job"}, headers=headers, timeout=60)
+            reply = httpx.post(f"{url}/v1/search", json={"query": "job"}, headers=headers, timeout=60)
         else:
             reply = httpx.get(f"{url}/", timeout=60)
         assert reply.status_code == 200, reply.text

@@ -29,6 +29,8 @@ SHORTER = {
     r"experiment run paper (?!.*--people)": "--arms flat,hipporag --strategy paper",
     r"kbgym demo(?!.*--people)": "--people 60 --questions 6 --n 3",
     r"--benchmark 3": "--people 160 --set breadth=8 --set train=39 --set test_in=26 --set test_out=13",
+    r"paper-original": "--n 1",
+    r"generate --people 500 .*worlds-out/w0": COMMANDS["worlds-out/w0"].removeprefix("kbgym generate "),
     r"generate .*--seed 201": "--people 60 --set test_in=2",
     r"generate .*w50k": "--people 60 --set train=20 --set test_in=2 --set test_out=2",
     r"kbgym train .*w50k": "--questions 6",

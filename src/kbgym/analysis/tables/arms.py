@@ -87,7 +87,7 @@ def difference_cell(
 def mean_cell(results: Results, id: str, arm: str, group: str, field: str, digits: int = 3) -> Cell:
     mine, _ = split(flatten(results.pairs(arm, group)), field)
     formula = f"mean of {field} over questions scored on this arm and on flat (n = {len(mine)})"
-    return number(id, fmean(mine), formula, results.sources(arm, group, field), digits)
+    return number(id, fmean(mine) if mine else None, formula, results.sources(arm, group, field), digits)
 
 
 def block(results: Results, title: str, arms: Iterable[str], cell: Callable[[str, str], Cell]) -> list[Line]:
