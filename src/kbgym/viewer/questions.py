@@ -147,7 +147,7 @@ def _mark(viewed: ViewedStore, steps: list[dict[str, Any]], asked: Question | No
 
 
 def lesson(place: ViewedPlace, seed: int, arm: str | None, iteration: int) -> dict[str, Any]:
-    """Forward and backward of one iteration, each step with the texts of that moment, each edit with its effect."""
+    """Return both passes of an iteration: steps with the texts of that moment, edits with their effects."""
     viewed = place.viewed(seed, arm)
     if not viewed.events:
         raise BadInput(f"{viewed.label} was not trained.")
