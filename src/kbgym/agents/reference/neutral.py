@@ -54,7 +54,7 @@ class TrustingReader(ReferenceReader):
         return []
 
     def _promising(self, headings: Sequence[Shown], key: IndexKey) -> Sequence[Shown]:
-        """Return the results to open, which state no facts, best first; at most one for what is asked of each member."""
+        """Return the factless results to open, best first; at most one for an attribute asked of each member."""
         named = [(id, text) for id, text in headings if _words(key.value) <= _words(text)]
         named.sort(key=lambda one: self._promise(one[1]), reverse=True)
         return named[:1] if key.then else named

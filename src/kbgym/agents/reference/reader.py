@@ -233,7 +233,7 @@ class ReferenceReader(PlannedPolicy):
                 self._doubts[relation, person] = page + 1
 
     def _is_known(self, relation: str, person: str) -> bool:
-        """Return True if nothing remains to be learnt: complete, read in the person's index, or a known single value."""
+        """Return True if nothing remains to be learnt: complete, read in an index, or a known single value."""
         memory = self.memory
         if memory.is_settled(relation, person) or memory.is_listed(relation, person):
             return True
