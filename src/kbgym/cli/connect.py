@@ -1,4 +1,4 @@
-"""`kbgym connect`: a store in an agent's own configuration, and the skill that goes with it."""
+"""`kbgym connect`: an MCP server for a store in an agent's own configuration, and its skill."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kbgym.gym.tools import Role
 from kbgym.serving.connect import AGENTS, AgentFile, Entry
 from kbgym.trace.url import is_url
 
-_MOST = 10_000_000  # bytes of a configuration file
+_MOST = 10_000_000  # maximum bytes of a configuration file
 
 
 @verb("connect")
@@ -120,7 +120,7 @@ def _difference(path: Path, before: str, after: str) -> list[str]:
 
 
 def _write(path: Path, text: str, private: bool) -> None:
-    """Put in place whole, also behind a link, with the rights it had. What is left without anything in it goes."""
+    """Replace the file atomically, keeping links and permissions. Remove it if no content is left."""
     path = path.resolve()
     if text.strip() in ("", "{}"):
         path.unlink(missing_ok=True)
@@ -138,7 +138,7 @@ def _write(path: Path, text: str, private: bool) -> None:
 
 
 def skill_text(name: str, role: Role) -> str:
-    """Return the skills of a role in the form agents load."""
+    """Return the skills of a role in the format that agents load."""
     from kbgym.agents.llm.prompting import prompt
     from kbgym.serving.mcp_tools import TEACH
 

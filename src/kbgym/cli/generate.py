@@ -88,7 +88,7 @@ def _v3(people: int, seed: int, sizes: Sizes, hard: bool, dials: dict[str, Any],
 
 
 def _print_lines(values: Iterable[object]) -> None:
-    """JSONL on stdout; a reader that stops early (`| head`) is no error."""
+    """Print JSON lines to stdout; a reader that stops early (`| head`) is not an error."""
     try:
         for value in values:
             sys.stdout.buffer.write(encode(value) + b"\n")

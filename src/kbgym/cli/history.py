@@ -117,7 +117,7 @@ def _document(record: Record) -> str:
 def blame_command(place: str, document: str) -> Printed:
     """Show which question and step wrote a document, changed it, and added each of its links.
 
-    What was rolled back is left out.
+    Rolled-back edits are omitted.
 
     \b
     Example:

@@ -48,7 +48,7 @@ def opened_online(
     settings, trusted = serving_settings(place, known)
     names = (settings.reader, settings.curator, settings.judge)
     with spending.models(names, None) as models:
-        # Every question is also asked of the flat store, and the gate asks again.
+        # Every question is also asked of the flat store, and the gate repeats passes.
         spending.confirm_all(training_plan(settings, lessons, lessons * (1 + gate["gate"])))
         yield open_online(
             place,
@@ -165,9 +165,9 @@ def _digest(place: str) -> Printed:
 @verb("corrections")
 @place("STORE", type=STORE)
 def corrections_command(place: str) -> Printed:
-    """List the corrections and aliases that people taught a STORE and that stand.
+    """List the current corrections and aliases that people taught a STORE.
 
-    One whose superseded documents changed in the files since is marked: check whether it is still needed.
+    A correction is marked if its superseded documents have changed since: check if it is still needed.
 
     \b
     Example:

@@ -21,7 +21,7 @@ from kbgym.worlds.world import World
 
 @click.group("questions")
 def command() -> None:
-    """Questions over your documents."""
+    """Draft questions over your documents."""
 
 
 @command.command("suggest", cls=Command)
@@ -48,8 +48,8 @@ def suggest_command(
 ) -> None:
     """Draft questions with answers and supports from a world, or from the files it would be imported from.
 
-    Every answer stands word for word in a sentence the draft names; what fails that or asks something twice is dropped.
-    A draft is used only when a person has read it: write yes in the column `approve` of those you want.
+    Every answer occurs verbatim in a sentence that the draft cites; other drafts and duplicates are dropped. A draft is
+    used only after approval by a person: write yes in the column `approve` of the drafts you want.
 
     \b
     Example:

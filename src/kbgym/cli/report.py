@@ -1,4 +1,4 @@
-"""`kbgym report`: the tables and figures of an experiment or a run, in one file; or where one number came from."""
+"""`kbgym report`: the tables and figures of an experiment or a run in one file, and the source of any number."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def converted(arguments: dict[str, Any], kind: type[T]) -> T:
 
 
 async def _announce(online: Online, id: str, client: str, note: str) -> Taught:
-    """Record who teaches, before the lesson begins."""
+    """Record the teacher's name before the lesson begins."""
     lesson, live = Taught(id, client, datetime.now(UTC).date().isoformat(), note), online.live
     async with live.write():
         live.record(Noted(live.iteration + 1, TAUGHT, msgspec.to_builtins(lesson)))
@@ -161,7 +161,7 @@ async def _finished(online: Online, id: str) -> bool:
 
 
 async def _outcome(online: Online, id: str, answers: Sequence[str], given: str | None) -> Outcome:
-    """Tell what a finished lesson changed, what it could not find, and what to do."""
+    """Return the changes of a finished lesson, the documents it could not find, and the next step."""
     async with online.live.read():
         lesson, store = online.corrections.lessons[id], online.live.store
         asked = online.questions.asked.get(id)

@@ -67,7 +67,7 @@ class Worker:
                 continue
             try:
                 await self.attempt(lesson)
-            except Exception as error:  # whatever it is, learning goes on
+            except Exception as error:  # learning continues after any error
                 self._failures += 1
                 self._error = f"{type(error).__name__}: {error}"
                 pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (self._failures - 1))
