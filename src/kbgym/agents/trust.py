@@ -35,9 +35,7 @@ def allowed(
         remember(place, strangers)
     elif strangers:
         does = " and ".join(_does(name) for name in strangers)
-        raise BadInput(
-            f"{place} would {does}, and is not trusted; look at it, then say --trust, or name other agents yourself."
-        )
+        raise BadInput(f"{place} would {does}, and is not trusted; review it and pass --trust, or name other agents.")
     return known
 
 
@@ -49,7 +47,7 @@ def is_trusted(place: str, name: str) -> bool:
 def refuse_stranger(name: str, trusted: Collection[str]) -> None:
     """Raise BadInput for an agent that is neither built in nor trusted, before it is loaded."""
     if name not in BUILT_IN and name not in trusted:
-        raise BadInput(f"the agent {name!r} comes from a file and would {_does(name)}; nobody has allowed that.")
+        raise BadInput(f"the agent {name!r} comes from a file and would {_does(name)}; it is not trusted.")
 
 
 def remember(place: str, names: Iterable[str]) -> None:

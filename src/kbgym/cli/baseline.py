@@ -31,9 +31,9 @@ from kbgym.worlds.world import World
 @click.argument("arm")
 @option("world", "--world", "folder", required=True, help="The documents.")
 @click.option("--out", required=True, metavar="STORE", help="The folder or postgresql:// URL to write.")
-@click.option("--seed", default=0, show_default=True, help="Decides ties where an arm has any (graphrag).")
+@click.option("--seed", default=0, show_default=True, help="Seed for breaking ties (graphrag).")
 @options("embedder", default="")
-@click.option("--agent", help="graphrag: who writes the summaries, llm:PROVIDER/MODEL.  [default: a rule]")
+@click.option("--agent", help="graphrag: writer of the summaries, llm:PROVIDER/MODEL.  [default: a rule]")
 @spending_options
 def command(arm: str, folder: Path, out: str, seed: int, embedder: str, agent: str | None, **flags: Any) -> Printed:
     """Build the store of one ARM from a world's documents alone, without questions or expected answers.

@@ -164,7 +164,7 @@ def with_search(world: World, search: SearchKind | None) -> World:
 
 serving_options = flags(
     options("reader", "curator", "judge"),
-    click.option("--trust", is_flag=True, help="Accept the agents that the folder names, now and later."),
+    click.option("--trust", is_flag=True, help="Trust the agents that the folder names from now on."),
 )
 
 

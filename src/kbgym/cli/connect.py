@@ -25,12 +25,12 @@ _MOST = 10_000_000  # maximum bytes of a configuration file
 @click.argument("program", metavar="AGENT", type=click.Choice(list(AGENTS)))
 @place("STORE", type=STORE)
 @click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
-@click.option("--name", default="kbgym", show_default=True, help="What the agent calls it; one for every store.")
+@click.option("--name", default="kbgym", show_default=True, help="Server name in the agent; unique per store.")
 @click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="[default: where the agent looks]")
-@click.option("--write", is_flag=True, help="Change the file; without it, only what would change is shown.")
-@click.option("--remove", is_flag=True, help="Take the entry out again.")
+@click.option("--write", is_flag=True, help="Write the file; without it, only show the change.")
+@click.option("--remove", is_flag=True, help="Remove the entry.")
 @click.option(
-    "--skill", type=click.Path(path_type=Path, file_okay=False), help="Also SKILL.md, in NAME in this folder."
+    "--skill", type=click.Path(path_type=Path, file_okay=False), help="Also write NAME/SKILL.md in this folder."
 )
 @click.option("--url", help="Connect to this kbgym server over HTTP instead of a folder.")
 @click.option("--token", help="With --url: the token of this agent.")
@@ -84,7 +84,7 @@ def command(
     }
     if not changes:
         return result, f"{path} says so already; nothing is changed."
-    end = f"Written; {kind.title} reads it when it starts." if write else "Nothing is written; say --write to do so."
+    end = f"Written; {kind.title} reads it when it starts." if write else "Nothing was written; say --write to do so."
     return result, [*lines, end]
 
 

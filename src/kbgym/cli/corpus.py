@@ -32,9 +32,9 @@ from kbgym.trace.url import is_url
 @options("language", default="en")
 @options("site", "about", default="")
 @options("follow", default=False)
-@click.option("--seed", default=0, show_default=True, help="Decides the splits where the questions give none.")
+@click.option("--seed", default=0, show_default=True, help="Seed for splits that the questions do not give.")
 @click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
-@click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store that follows as well.")
+@click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store to update too.")
 @options("search")
 @output_options
 def corpus_command(
@@ -215,8 +215,8 @@ def _some(lines: list[str]) -> list[str]:
 
 @click.command("watch", cls=Command)
 @place("FOLDER...", "documents", "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
-@option("run", "--store", "store", type=str, required=True, help="The run or store that follows.")
-@click.option("--every", default=2.0, show_default=True, type=click.FloatRange(min=0.05), help="Seconds between looks.")
+@option("run", "--store", "store", type=str, required=True, help="The run or store to update.")
+@click.option("--every", default=2.0, show_default=True, type=click.FloatRange(min=0.05), help="Seconds between polls.")
 @output_options
 def watch_command(paths: Sequence[Path], store: str, every: float, as_json: bool, quiet: bool) -> None:
     """Keep a store in step with the files it was made from, until interrupted.

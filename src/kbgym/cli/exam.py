@@ -53,7 +53,7 @@ class Where:
 
 @verb("exam")
 @place("STORE", name="store")
-@click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
+@click.option("--world", type=click.Path(path_type=Path), help="The world with the questions.  [a run's own]")
 @options("set", default="test_in")
 @options("agent")
 @click.option(
@@ -132,8 +132,8 @@ def command(
 @verb("probe")
 @place("RUN", name="run_folder", type=click.Path(path_type=Path))
 @click.option("--world", type=click.Path(path_type=Path), help="Must be the run's own; optional.")
-@click.option("--n", "size", default="34", show_default=True, help="Questions a group, or `all`.")
-@click.option("--seed", default=0, show_default=True, help="Decides which unseen questions are drawn.")
+@click.option("--n", "size", default="34", show_default=True, help="Questions per group, or `all`.")
+@click.option("--seed", default=0, show_default=True, help="Seed for drawing unseen questions.")
 def probe_command(run_folder: Path, world: Path | None, size: str, seed: int) -> Printed:
     """Draw the gradient's question groups for a trained RUN and keep them in it.
 

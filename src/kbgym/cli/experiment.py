@@ -78,22 +78,22 @@ def command() -> None:
 )
 @click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
 @click.option("--arms", help=f"Arms and controls, by comma.  [default: {','.join(ARMS)}]")
-@click.option("--strategy", help="A training for each, by comma, such as paper,paper+hipporag.")
+@click.option("--strategy", help="Comma-separated strategies to train, such as paper,paper+hipporag.")
 @click.option(
     "--vary",
     default="strategy",
     metavar="NAME[=VALUES]",
-    help="What an ablation varies: strategy, budget, questions, ranking or gate.",
+    help="Setting an ablation varies: strategy, budget, questions, ranking or gate.",
 )
-@click.option("--n", "size", default="34", show_default=True, help="Exam questions a group, or `all`.")
+@click.option("--n", "size", default="34", show_default=True, help="Exam questions per group, or `all`.")
 @click.option("--questions", default=100, show_default=True, type=click.IntRange(min=1), help="Training questions.")
-@click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="How often each is asked.")
-@click.option("--agent", help="Who reads and curates.  [default: by the world]")
+@click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="Passes over the questions.")
+@click.option("--agent", help="Reader and curator.  [default: by the world]")
 @click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
 @options("embedder", default="all-MiniLM-L6-v2")
 @options("readers", default="")
-@options("workers", default=1, help="Seeds side by side.  [1]")
+@options("workers", default=1, help="Seeds to run in parallel.  [1]")
 @options("hard", "trust", default=False)
 @spending_options
 def run_command(kind: Kind, out: Path, workers: int, **flags: Any) -> Printed:
@@ -243,7 +243,7 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
                 missing += tests * sum(not (kept / f"{store}-test_in.jsonl").exists() for store in final)
             plans.append((reader or plan.reader, {"exam": missing}))
     if not is_here and any(name.startswith("llm:") for name, _ in plans):
-        raise BadInput("a model is asked from one process: leave workers out, and say --concurrency.")
+        raise BadInput("models run in one process: omit workers and use --concurrency.")
     spending.confirm_all(plans)
 
 

@@ -47,8 +47,8 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
     @verb(dataset)
     @click.argument("file", type=click.Path(path_type=Path))
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
-    @click.option("--limit", type=click.IntRange(min=1), help="Take this many questions and their paragraphs.")
-    @click.option("--seed", default=0, show_default=True, help="Decides which questions, and the splits.")
+    @click.option("--limit", type=click.IntRange(min=1), help="Import only N questions and their paragraphs.")
+    @click.option("--seed", default=0, show_default=True, help="Seed for the sample and the splits.")
     @options("search")
     def command(file: Path, out: Path, limit: int | None, seed: int, search: SearchKind | None) -> Printed:
         from kbgym.corpus.public import read_public

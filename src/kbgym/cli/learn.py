@@ -65,10 +65,10 @@ def opened_online(
 @verb("learn")
 @place("STORE", type=STORE)
 @click.option("--traffic", type=click.Path(path_type=Path, dir_okay=False), help="Learn from questions with answers.")
-@click.option("--agenda", is_flag=True, help="List what is worth indexing next; changes nothing.")
+@click.option("--agenda", is_flag=True, help="List the keys to index next; changes nothing.")
 @click.option("--idle", is_flag=True, help="Work off the agenda; no question is asked.")
-@click.option("--report", "as_digest", is_flag=True, help="Print what was learnt so far as Markdown.")
-@click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="With --idle: most actions.")
+@click.option("--report", "as_digest", is_flag=True, help="Print a report of learning as Markdown.")
+@click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="With --idle: action limit.")
 @gate_options
 @click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions per window.")
 @options("strategy", "embedder")

@@ -23,7 +23,7 @@ from kbgym.sanitize import safe_text
 VERBS: dict[str, tuple[str, str]] = {
     "init": ("init", "Set up a project: write kbgym.toml and import your documents."),
     "examples": ("examples", "List the examples in this package, or copy one."),
-    "demo": ("prove:demo_command", "Generate a world, train a store and report what it gained, offline."),
+    "demo": ("prove:demo_command", "Generate a world, train a store and report the gain, offline."),
     "prove": ("prove", "Measure whether training helps: exams, training and a verdict; run again to resume."),
     "doctor": ("doctor", "Check the installation, or that an agent can play."),
     "generate": ("generate", "Generate a world of fictional people with questions and exact answers."),

@@ -43,7 +43,7 @@ def command() -> None:
 
 @command.command("exam", cls=Command)
 @place("STORE", name="store")
-@click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
+@click.option("--world", type=click.Path(path_type=Path), help="The world with the questions.  [a run's own]")
 @options("set", default="test_in")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Rows as JSONL.  [a run keeps its own]")
 @options("embedder")

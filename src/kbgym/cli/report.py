@@ -15,10 +15,8 @@ from kbgym.cli.settings import place
 
 @verb("report")
 @place("EXPERIMENT_OR_RUN", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where to write.  [default: its report/]")
-@click.option(
-    "--explain", "cell", help="Print where a number came from, by its id, such as gradient/hipporag/both/rho."
-)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Output folder.  [default: its report/]")
+@click.option("--explain", "cell", help="Print the source of a number by its id, such as gradient/hipporag/both/rho.")
 def command(place: Path, out: Path | None, cell: str | None) -> Printed:
     """Write report.html (one file, no network), tables/*.csv and cells.json.
 

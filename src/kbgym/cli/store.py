@@ -82,7 +82,7 @@ def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
 @verb("read")
 @place("STORE")
 @click.argument("id", metavar="ID")
-@click.option("--source", "with_source", is_flag=True, help="Also say where in the original files it stands.")
+@click.option("--source", "with_source", is_flag=True, help="Also show its position in the original files.")
 def read_command(place: str, id: str, with_source: bool) -> Printed:
     """Show a document with its links in both directions and its provenance.
 

@@ -114,7 +114,7 @@ async def undo(online: Online, session: ClientSession, arguments: dict[str, Any]
         if not (given.everything_since and given.confirm):
             why = "" if given.everything_since else f"iteration {first} is no lesson that can be undone alone; "
             how = f'{{"iteration": {first}, "everything_since": true, "confirm": true}}'
-            raise Refusal("conflict", f"{why}{how} takes back iterations {first} to {last}, whoever made them.")
+            raise Refusal("conflict", f"{why}{how} undoes iterations {first} to {last} of all clients.")
         try:
             now = await live.roll_back(first - 1, f"undone by {session.client}")
         except BadInput as error:

@@ -191,7 +191,7 @@ class Cassette:
         if self._file is None:
             self._file = self._open()
             if os.fstat(self._file).st_size != self._length:
-                raise BadInput(f"{self.path} was changed by somebody else in the meantime.")
+                raise BadInput(f"{self.path} was changed by another process in the meantime.")
         text = "".join(self._redact(encode(line).decode()) + "\n" for line in lines)
         view = memoryview(text.encode())
         self._length += len(view)

@@ -75,7 +75,7 @@ class Worker:
                 await asyncio.sleep(pause)
             else:
                 if self._failures:
-                    _logger.warning("learning goes on after %d failures", self._failures)
+                    _logger.warning("learning resumed after %d failures", self._failures)
                 self._failures, self._error = 0, ""
 
     async def attempt(self, lesson: str) -> None:
