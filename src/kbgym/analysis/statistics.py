@@ -166,7 +166,7 @@ def _estimate(
     is_ratio: bool = False,
     is_score: bool = False,
 ) -> Estimate:
-    """Estimate the standard error from each question's contribution: over seeds that stand apart, else over keys."""
+    """Estimate the standard error from each question's contribution: over independent seeds, else over keys."""
     each = np.concatenate(parts)
     n, seeds = each.size, len(parts) if apart else 1
     clusters = clusters_of(

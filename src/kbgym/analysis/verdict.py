@@ -1,4 +1,4 @@
-"""Compare two exams of the same questions and say whether the trained store helps.
+"""The verdict on a trained store, by comparison of two exams of the same questions.
 
 The verdict is `helps`, `hurts` or `no difference shown`. Questions that share a key or a page are clustered. A store
 helps if its answers are better, or if it takes fewer actions and accuracy is shown not to be lower by more than 3

@@ -89,7 +89,7 @@ Kind = Literal["world", "run", "store"]
 
 
 class Ranked(msgspec.Struct, frozen=True):
-    """A document that was found, and how near it is."""
+    """A search hit and its similarity."""
 
     id: str
     text: str
@@ -97,7 +97,7 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class Exam(msgspec.Struct, frozen=True):
-    """The rows of an exam; `without` are those without a store, where the text is public and models may know it."""
+    """The rows of an exam; `without` are those without a store, if the text is public and models may know it."""
 
     rows: list[Row]
     without: list[Row] = []
@@ -122,7 +122,7 @@ class Exam(msgspec.Struct, frozen=True):
 
 
 class Workspace:
-    """One place at one iteration. `changes` are settings that replace what the place itself says."""
+    """One place at one iteration. `changes` are settings that override those of the place."""
 
     def __init__(self, where: str | Path, world: str | Path | World | None = None, **changes: Any) -> None:
         self.where = str(where)
@@ -131,11 +131,11 @@ class Workspace:
         self.at: int | None = None
         if not is_url(where):
             self.folder, self.at = folder_and_iteration(where)
-            initial_file(self.folder)  # refuses what is no store
+            initial_file(self.folder)  # rejects anything but a store
         self._world, self._changes = world, changes
         self._engine: environment.SearchEngine | None = None
-        self._has_own_store = False  # exams of a store made by hand are not the run's
-        self._brief = False  # somebody looks a few things up: no graph is made for that
+        self._has_own_store = False  # exams of a hand-made store are not the run's
+        self._brief = False  # few searches: building a graph would not pay
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
@@ -156,7 +156,7 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """Let go of what is held open; what was looked at stays."""
+        """Release open resources; loaded values stay available."""
         if "place" in vars(self):
             self.place.close()
 

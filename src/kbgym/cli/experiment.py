@@ -1,4 +1,4 @@
-"""Run experiments over arms, question groups and seeds."""
+"""`kbgym experiment`: experiments over arms, question groups and seeds."""
 
 from __future__ import annotations
 

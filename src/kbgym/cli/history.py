@@ -1,4 +1,4 @@
-"""Inspect, verify and roll back the history of a store."""
+"""The history verbs of `kbgym store`: log, diff, blame, rollback and replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learn from traffic, list the agenda and work it off."""
+"""`kbgym learn` and `kbgym store corrections`: learning from traffic, the agenda, and corrections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Train a store: options, start of a run and the `train` verb."""
+"""`kbgym train`: its options, the start or resumption of a run, and the verb."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class _Walker:
         circle = link.parent.resolve().is_relative_to(target)
         if circle or target in self._followed or any(target.is_relative_to(place) for place in self.roots):
             into = self.found.problems if circle else self.found.ignored
-            reason = "to one of its parent folders" if circle else "to a file that is imported anyway"
+            reason = "back to one of its parent folders" if circle else "to a file that is imported anyway"
             into.append(Problem(name, f"a symbolic link {reason}"))
         elif not self.follow:
             reason = "a symbolic link out of the folder; say --set follow=true to read it"

@@ -1,4 +1,4 @@
-"""Make clients from agents' names: `llm:openai/MODEL`, `llm:anthropic/MODEL`, `llm:local/MODEL`, `cassette:FILE`.
+"""Clients by agents' names: `llm:openai/MODEL`, `llm:anthropic/MODEL`, `llm:local/MODEL`, `cassette:FILE`.
 
 `Models` holds the budget, the cassette and the endpoints that the models of a run share. Keys come from the environment
 and are sent only to the provider they belong to.

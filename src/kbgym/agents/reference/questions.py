@@ -194,7 +194,7 @@ def named_keys(query: Query | People) -> Iterator[IndexKey]:
 def further_keys(query: Query | People) -> Iterator[IndexKey]:
     """Yield narrower keys that answer a question at once or with less to read than the keys it names.
 
-    Two steps (the cities of everybody with a job), or one relation of a person instead of all that is known.
+    Two steps (the cities of everyone with a job), or one relation of a person instead of all that is known.
     """
     match query:
         case Both(one, Having(attribute, _)):
