@@ -124,7 +124,7 @@ def pack_command(rows: Path, store: str | None, world: Path | None, out: Path) -
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--world", type=click.Path(path_type=Path), help="The world the submission must match.")
 def verify_command(file: Path, world: Path | None) -> Printed:
-    """Do a submission again without its reader: rebuild the store, repeat every action, grade every answer.
+    """Repeat a submission without its reader: rebuild the store, repeat every action, grade every answer.
 
     With --world the submission must be about that very world; generate it yourself. What cannot be checked is whether
     the reader knew answers from elsewhere.

@@ -89,7 +89,7 @@ class SourcePlaces:
         self._known: LRUCache[str, Place | None] = LRUCache(_MOST_PLACES)
 
     async def of(self, ids: Iterable[str]) -> Mapping[str, Place | None]:
-        """Return the places of documents; None for one that comes from no file."""
+        """Return the places of documents; None for documents without a file."""
         wanted = list(ids)
         if self._in_folder:
             if self._all is None:

@@ -43,7 +43,7 @@ class Connection:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, body: dict[str, Any]) -> str:
-        """Return the text of the response, or raise the exception its failure stands for."""
+        """Return the text of the response, or raise the exception for its failure."""
         failure: Exception
         try:
             # Limits the whole exchange: a server that trickles bytes never hits a read timeout.
