@@ -124,9 +124,9 @@ def test_an_experiment_from_elsewhere(kbgym: Kbgym, tmp_path: Path, evil: Path) 
 
 def test_the_library_trusts_nobody_by_default(tmp_path: Path, evil: Path) -> None:
     place = stranger(tmp_path / "run", curator="evil_agent:make")
-    with pytest.raises(BadInput, match="nobody has allowed that"):
+    with pytest.raises(BadInput, match="it is not trusted"):
         open_online(place, opened(place).settings, "hash")
-    with pytest.raises(BadInput, match="nobody has allowed that"):
+    with pytest.raises(BadInput, match="it is not trusted"):
         make_judge("llm:local/m", trusted=())
     assert not evil.exists()
     assert make_agent("evil_agent:make", "curator", trusted=["evil_agent:make"])

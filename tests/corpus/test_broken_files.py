@@ -151,7 +151,7 @@ def test_hidden_and_other_files_and_doubled_links_are_passed_over_and_named(tmp_
         ".git": "hidden",
         ".secret.md": "hidden",
         "photo.png": ".png: not a format that is read",
-        "same.md": "a symbolic link to something read at its own place",
+        "same.md": "a symbolic link to a file that is imported anyway",
     }
 
 

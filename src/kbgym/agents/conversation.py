@@ -1,4 +1,4 @@
-"""An agent that is connected over MCP and plays every pass in one conversation.
+"""An agent that connects over MCP and plays every pass in one conversation.
 
 Passes follow one another. `next_question` shows the next one; then the tools of its role play it. After a reader's pass
 in training the curator's pass, with the expected answer, is the result of the call that ended the first. The client
@@ -38,7 +38,7 @@ class AskedCall(msgspec.Struct, eq=False):
 
 
 NEXT = Tool("next_question", dict, "The next question, with everything you need to know to answer it.", {})
-_WAITING = 64  # calls at once
+_WAITING = 64  # concurrent calls
 _OVER = "The pass is over; nothing more is done."
 
 
@@ -54,17 +54,17 @@ class Conversation:
         tools = {tool.name: tool for role in roles for tool in tools_of(role)}
         self._tools = (NEXT, *tools.values())
         self._calls: asyncio.Queue[AskedCall] = asyncio.Queue()
-        self._asked: AskedCall | None = None  # carried out, and not answered yet
-        self._role: Role | None = None  # of the pass at hand
-        self._task = ""  # of the pass at hand, until it is shown
+        self._asked: AskedCall | None = None  # executed but not yet answered
+        self._role: Role | None = None  # of the current pass
+        self._task = ""  # of the current pass, until it is shown
         self._told: set[Role] = set()
         self._end = ""
-        self._changed = asyncio.Event()  # there is a task, or the end has come
+        self._changed = asyncio.Event()  # set when there is a task, or at the end
 
     def agent(self, skill: Skill) -> HandAgent:
         return HandAgent(skill, lambda: _Pass(self))
 
-    # -- as the client sees it ----------------------------------------------------------------------------------------
+    # -- used by the client --------------------------------------------------------------------------------------------
 
     def tools(self) -> tuple[Tool, ...]:
         return self._tools
@@ -85,7 +85,7 @@ class Conversation:
         self._calls.put_nowait(asked := AskedCall.of(name, arguments))
         return await asked.result
 
-    # -- as the passes see it -----------------------------------------------------------------------------------------
+    # -- used by the passes --------------------------------------------------------------------------------------------
 
     def begin(self, view: View, skill: Skill) -> None:
         """Start a pass; the one before it is over."""
@@ -105,7 +105,7 @@ class Conversation:
 
     @property
     def plays(self) -> bool:
-        """Return True while a pass has been shown and is not over."""
+        """Return True while a pass has been shown and is not finished."""
         return self._role is not None and not self._task
 
     def pause(self, said: str) -> None:

@@ -1,6 +1,7 @@
-"""Human players: a person is shown exactly what a model would be sent, and chooses one call.
+"""Human players: a person sees exactly what a model would be sent, and chooses one call.
 
-The agent `hand` plays at the terminal; `conversation.py` does the same over MCP. Transcripts are those of any agent.
+The agent `hand` plays at the terminal; `conversation.py` does the same over MCP. Transcripts have the same form as any
+agent's.
 """
 
 from __future__ import annotations

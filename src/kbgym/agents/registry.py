@@ -115,10 +115,10 @@ def _imported(name: str) -> Agent:
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise BadInput(f"{name!r} is no agent: MODULE:NAME is a module that can be imported and a name in it.")
     if (here := os.getcwd()) not in sys.path:
-        sys.path.append(here)  # at the end: a file here hides no installed module
+        sys.path.append(here)  # last on the path, so that a file here shadows no installed module
     try:
         found: Callable[[], object] = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # whatever the module does when it is imported
+    except Exception as error:  # importing runs arbitrary code, which may raise anything
         said = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
         raise BadInput(f"the agent {name!r} cannot be loaded: {said}.") from error
     if not callable(found):

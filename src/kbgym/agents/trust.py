@@ -1,7 +1,7 @@
-"""Which agents may run: a person may name any agent; names that a folder gives are data until the folder is trusted.
+"""Trust in agents: a user may name any agent, but agents named by a folder run only once the folder is trusted.
 
 Trust is kept in the user's configuration folder, one file for each name in each place. The file's name is a hash of
-the two, so that another place, or another name in the same place, is asked about again. No agent is loaded here.
+both, so that another place, or another name in the same place, needs trust of its own. No agent is loaded here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kbgym.agents.external.command_line import PREFIX, is_command
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
 
-PLAYED_LIVE = "play"  # what an agent that was connected and played every pass is called
+PLAYED_LIVE = "play"  # the recorded name of an agent that connected and played every pass
 NEUTRAL_READERS = ("trusting", "sceptical", "first", "overlap")
 BUILT_IN = frozenset(
     {"reference", "reference-v3", "general", "rule", PLAYED_LIVE, *(f"neutral:{name}" for name in NEUTRAL_READERS)}
@@ -27,7 +27,7 @@ def allowed(
 ) -> frozenset[str]:
     """Return the names of a place if all of them may run: built-in names, names the person gave, and trusted names.
 
-    With `trust` they are trusted from now on. Otherwise raise BadInput that says what the place would have run.
+    With `trust` they are trusted from now on. Otherwise raise BadInput with the agents that the place names.
     """
     known = frozenset(names)
     strangers = sorted(name for name in known - set(given) if not is_trusted(place, name))
@@ -35,9 +35,7 @@ def allowed(
         remember(place, strangers)
     elif strangers:
         does = " and ".join(_does(name) for name in strangers)
-        raise BadInput(
-            f"{place} would {does}, and is not trusted; look at it, then say --trust, or name other agents yourself."
-        )
+        raise BadInput(f"{place} would {does}, and is not trusted; review it and pass --trust, or name other agents.")
     return known
 
 
@@ -49,7 +47,7 @@ def is_trusted(place: str, name: str) -> bool:
 def refuse_stranger(name: str, trusted: Collection[str]) -> None:
     """Raise BadInput for an agent that is neither built in nor trusted, before it is loaded."""
     if name not in BUILT_IN and name not in trusted:
-        raise BadInput(f"the agent {name!r} comes from a file and would {_does(name)}; nobody has allowed that.")
+        raise BadInput(f"the agent {name!r} comes from a file and would {_does(name)}; it is not trusted.")
 
 
 def remember(place: str, names: Iterable[str]) -> None:
@@ -71,7 +69,7 @@ def _does(name: str) -> str:
 
 
 def _file(place: str, name: str) -> Path:
-    # A database is known by its address; a folder by where it really is, however it was called.
+    # A database is identified by its address, a folder by its resolved path.
     where = place if "://" in place else str(Path(place).resolve())
     return config_folder() / "trusted" / digest(os.fsencode(f"{where}\0{name}"))
 

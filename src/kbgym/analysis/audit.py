@@ -1,31 +1,25 @@
-"""The keys of one world's sentences: the shared recogniser, given the world's names and values, in the world's words.
+"""Audit of a store's authored documents: their keys and kinds, and whether their links are correct and complete.
 
-What a sentence names is decided in `kbgym.index_keys`, as it is for the agents and their agenda; here its keys
-become the truth's (a grandchild is a child's child), and a sentence that recites is taken apart.
+Keys: `kbgym.index_keys` decides what a sentence names, as it does for the agents and their agenda. Here its keys are
+expressed in the world's terms (a grandchild is a child's child).
 
-
-Does a sentence state an answer instead of pointing to it?
-
-An index names its key; a materialised answer tells what is under it: it recites members ("Friends of P: A, B and C"),
-counts them, or states a fact ("The baker living in X is A"). With a world's truth this is checked against the true
-members; without, only by the shape of the sentence and by what the linked documents say.
-
-
-The index audit: what the authored documents are, and whether their links are the right ones and all of them.
+Kinds: an index names its key. A materialised answer states what is under the key: it recites members ("Friends of P: A,
+B and C"), counts them, or states a fact ("The baker living in X is A"). With a world's truth this is checked against
+the true members; without one, by the shape of the sentence and the text of the linked documents.
 
 An authored document is `materialised` (it states an answer), a `stub` (no link), `genuine` (links, and a key that
 resolves) or `other` (links, but no single key). Genuine indexes are scored against the true members of their key, see
-`worlds/truth.py`. A link is right, and leads to members, when it points at
+`worlds/truth.py`. A link is correct, and leads to members, if it points at one of:
 
 - an original document that belongs under the key;
-- the hub of a person who is a member, if the hub has links of its own: it stands for that member whole;
-- the hub of somebody else that itself links to an original serving the key (a child's hub under the grandchildren);
+- the hub of a person who is a member, if the hub has links of its own: it represents that member completely;
+- the hub of another person that itself links to an original serving the key (a child's hub under the grandchildren);
 - another index of the same key, of the same person where the key is a person, or one at least half of whose links are
-  right under the key: what is right below it counts.
+  correct under the key: its correct targets count.
 
-Precision is right links over links, recall members led to by right links over members, both pooled over the indexes of
-a row, as in the paper; means over indexes stand beside them. A document is judged by the original facts it carries: an
-edit that changes what it says is not seen here. Without a truth nothing is scored and nothing needs a key.
+Precision is correct links over links, recall is members reached by correct links over members. Both are pooled over the
+indexes of a row, as in the paper; means over indexes are reported too. A document is judged by the original facts it
+carries: an edit that changes its meaning is not detected. Without a truth nothing is scored and no key is needed.
 """
 
 from __future__ import annotations
@@ -55,7 +49,7 @@ NUMBERS = {
     word: number
     for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
 }
-# What the agents call otherwise than worlds do.
+# Kinds that agents and worlds name differently.
 _KINDS = {"born": "birth"}
 _NAMED_AS = {kind: name for name, kind in _KINDS.items()}
 
@@ -73,7 +67,7 @@ class Resolver:
         self._keys: dict[str, Key | None] = {}
 
     def key(self, text: str, linked: Sequence[str] = ()) -> Key | None:
-        """The one key a sentence names, or else most of the documents it links to state; or None."""
+        """Return the key that a sentence names, else the key that most of its linked documents state, else None."""
         if text not in self._keys:
             self._keys[text] = _as_the_world_has_it(self._vocabulary.key(text))
         if self._keys[text] is None and (shared := shared_key(linked)) is not None:
@@ -81,11 +75,11 @@ class Resolver:
         return self._keys[text]
 
     def named(self, text: str) -> list[Span]:
-        """Every name and value in a sentence, the longest at each place; a word with two meanings comes twice."""
+        """Return the names and values in a sentence, longest match first; a word with two meanings occurs twice."""
         return [span._replace(kind=_KINDS.get(span.kind, span.kind)) for span in self._vocabulary.spans(text)]
 
     def keys_if_alone(self, text: str) -> list[Key]:
-        """The keys a sentence would name if all its people, or all but one of them, were left out, numbers too."""
+        """Return the keys that a sentence names without its numbers and without all, or all but one, of its people."""
         words, found = words_of(text), self.named(text)
         people = dict.fromkeys(one.value for one in found if one.kind == "person")
         keys: list[Key] = []
@@ -104,7 +98,7 @@ class Resolver:
 
 
 def _as_the_world_has_it(key: IndexKey | None) -> Key | None:
-    """A relation is a path of those the world tells; what is asked of everybody is the path's last step."""
+    """Return a key in the world's terms: its relation as a path of stated relations, the attribute as the last step."""
     if key is None:
         return None
     steps = [step for relation in key.kind.split(".") for step in PATHS.get(relation, (relation,))]
@@ -112,12 +106,12 @@ def _as_the_world_has_it(key: IndexKey | None) -> Key | None:
 
 
 def steps_in(words: Iterable[str]) -> bool:
-    """Whether any of these words names a relation between people."""
+    """Return True if any of these words names a relation between people."""
     return any(map(is_relation, words))
 
 
 def telling_words(text: str) -> frozenset[str]:
-    """The words of a sentence that say what it is about, its key's value above all; plurals are one with singulars."""
+    """Return the words that say what a sentence is about, above all its key's value; plurals match singulars."""
     return frozenset(word.removesuffix("s") for word in telling(words_of(text)) - ANY_KIND)
 
 
@@ -126,10 +120,10 @@ _NOBODY = frozenset("people everyone everybody anyone person persons those someo
 
 
 def states_answer(text: str, resolver: Resolver, truth: Truth) -> bool:
-    """Whether a sentence tells its key's members, or one true fact.
+    """Return True if a sentence states members of its key, or one true fact.
 
-    It does if it names two true members of what it would be an index of, or the only one, or one behind a colon or
-    "is"; if it gives their number; if it gives a person an attribute the person has; if it is a sentence of the world.
+    It does if it names two true members of its key, the only member, or one member after a colon or "is"; if it gives
+    the number of members; if it gives a person an attribute that the person has; or if it is a sentence of the world.
     """
     people = {one.value for one in resolver.named(text) if one.kind == "person"}
     if not people:
@@ -152,7 +146,7 @@ def states_answer(text: str, resolver: Resolver, truth: Truth) -> bool:
 
 
 def seems_answer(text: str, targets: Sequence[str]) -> bool:
-    """The same without a truth: a sentence of a known shape, or one that names what sets its targets apart."""
+    """Apply the check without a truth: match known sentence shapes, or names that distinguish the targets."""
     for fact in facts(text):
         about = words_of(fact.about)
         if about and not _NOBODY.intersection(about):
@@ -171,7 +165,7 @@ NOBODY: frozenset[str] = frozenset()
 
 
 class Index(msgspec.Struct, frozen=True):
-    """One authored document. `wrong` are targets that do not belong, `missing` members no right link leads to."""
+    """An authored document. `wrong` are targets that do not belong, `missing` members without a correct link."""
 
     id: str
     text: str
@@ -193,7 +187,7 @@ class Index(msgspec.Struct, frozen=True):
 
     @property
     def recall(self) -> float:
-        """An index whose key has no member at all misses nothing and finds nothing: it counts as 0."""
+        """Return the recall; an index whose key has no member counts as 0."""
         return 1 - len(self.missing) / self.members if self.members else 0.0
 
 
@@ -210,7 +204,7 @@ class Quality(msgspec.Struct, frozen=True):
 
 
 class Audit(msgspec.Struct, frozen=True):
-    """Every authored document judged. `resolved` says whether a truth was there to score against."""
+    """Every authored document, judged. `resolved` is True if a truth was available to score against."""
 
     indexes: tuple[Index, ...]
     resolved: bool
@@ -220,7 +214,7 @@ class Audit(msgspec.Struct, frozen=True):
 
     @property
     def table(self) -> tuple[Quality, ...]:
-        """A row a kind of key that has an index, and one over all; empty without a truth."""
+        """Return one row per kind of key that has an index, and a row over all; empty without a truth."""
         scored = [index for index in self.indexes if index.scored]
         rows = [quality(group, [index for index in scored if index.group == group]) for group in GROUPS]
         return tuple(row for row in (*rows, quality("all", scored)) if row is not None)
@@ -231,7 +225,7 @@ class Audit(msgspec.Struct, frozen=True):
 
 
 def quality(group: str, indexes: Sequence[Index]) -> Quality | None:
-    """Pool indexes into a row; None when there are none."""
+    """Pool indexes into a row; return None if there are none."""
     if not indexes:
         return None
     n = len(indexes)
@@ -261,7 +255,7 @@ class Auditor:
         return Audit(tuple(self.index(record) for record in authored), self.truth is not None)
 
     def key(self, record: Record) -> Key | None:
-        """The key of an authored document, by its words or else by most of what it links to; None for an original."""
+        """Return the key of an authored document, by its words or else by most of its links; None for an original."""
         if self._resolver is None or record.flag != "authored":
             return None
         return self._resolver.key(record.text, [self.store[target].text for target in record.links])
@@ -296,12 +290,12 @@ class Auditor:
         return msgspec.structs.replace(base, members=len(members), wrong=tuple(wrong), missing=missing)
 
     def correct(self, index: Record, target: str) -> bool:
-        """Whether a link belongs: what `coverage` asks for its confirmed reading."""
+        """Return True if a link belongs: the check behind the confirmed reading of `coverage`."""
         key = self.key(index)
         return key is not None and (self.reach(key, target) is not None or self._leads_on(index, target))
 
     def _leads_on(self, index: Record, target: str) -> bool:
-        """Whether a link goes to the index of something that a document of this index names."""
+        """Return True if a link leads to the index of something that a document of this index names."""
         further = self.store[target]
         key = self.key(further) if further.flag == "authored" and further.links else None
         named = (self.store[other] for other in index.links if other != target)
@@ -310,7 +304,7 @@ class Auditor:
     # -- one link -----------------------------------------------------------------------------------------------------
 
     def reach(self, key: Key, target: str) -> frozenset[str] | None:
-        """The members a link to this document leads to; None when the link is wrong."""
+        """Return the members that a link to this document leads to, or None if the link is wrong."""
         record = self.store[target]
         if self._belongs(key, record):
             return self._served(key, (record,))
@@ -340,7 +334,7 @@ class Auditor:
         return NOBODY.union(*(self.truth.serves(key, origin) for one in records for origin in one.origins))
 
     def _stands_for(self, key: Key, record: Record) -> str:
-        """The member a filled hub is about, or nothing."""
+        """Return the member that a hub with links is about, or None."""
         hub = self.key(record) if record.links else None
         if hub is None or hub.kind != "person" or key.kind == "person":
             return ""

@@ -1,7 +1,7 @@
-"""Tables whose every number can say where it came from.
+"""Tables with traceable numbers: every cell records its formula and source rows.
 
-A cell has an id, a value, perhaps an interval, the formula in words and the rows it was computed from; a table is cells
-under columns, with a caption and one sentence that says what it shows. It knows nothing of what is measured.
+A cell has an id, a value, an optional interval, a formula in words and the rows it was computed from. A table has cells
+under columns, a caption, and one sentence that states its result. The module is independent of the measures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHOWN = 400  # rows printed for one cell
 
 
 class CellSource(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Lines of a file. `field` says what of them was used; no ids means all of them."""
+    """Lines of a file. `field` names the values that were used; an empty list of ids means all lines."""
 
     file: str
     field: str
@@ -52,7 +52,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """`sentence` says what the numbers show, and is made from them. `columns` do not count the head of the rows."""
+    """A table; `sentence` summarises the numbers and is computed from them. `columns` exclude the row headings."""
 
     name: str
     title: str
@@ -86,7 +86,7 @@ def estimate(
     digits: int = 3,
     mark: float | None = None,
 ) -> Cell:
-    """A value with its interval; a star where the interval excludes `mark`."""
+    """Return a value with its interval as a cell, starred if the interval excludes `mark`."""
     star = "*" if mark is not None and not found.low <= mark <= found.high else ""
     low, high = shown(found.low, digits), shown(found.high, digits)
     text = f"{shown(found.value, digits)}{star} [{low}, {high}]"
@@ -94,7 +94,7 @@ def estimate(
 
 
 def published(id: str, value: float | str | None, digits: int = 3, percent: bool = False) -> Cell | None:
-    """A figure of the paper; None stays an empty cell."""
+    """Return a figure of the paper as a cell; None gives an empty cell."""
     if value is None:
         return None
     text = value if isinstance(value, str) else shown(value, digits, percent)
@@ -120,7 +120,7 @@ def _finite(value: float) -> float | None:
 
 
 def as_csv(table: Table) -> str:
-    """The numbers unrounded; columns with intervals have their two ends beside them."""
+    """Return the unrounded numbers as CSV; each interval adds a column for either end."""
     columns = zip(*(line.cells for line in table.lines if line.cells), strict=True)
     wide = [any(cell is not None and cell.low is not None for cell in column) for column in columns]
     out = io.StringIO()
@@ -145,7 +145,7 @@ def as_csv(table: Table) -> str:
 
 
 def cells_json(tables: Iterable[Table]) -> dict[str, Cell]:
-    """Every cell by its id, each id once."""
+    """Return all cells by id. Raise `ValueError` if two different cells share an id."""
     found: dict[str, Cell] = {}
     for table in tables:
         for cell in table.cells:
@@ -156,7 +156,7 @@ def cells_json(tables: Iterable[Table]) -> dict[str, Cell]:
 
 
 def explain(root: Path, cells: Mapping[str, Cell], id: str) -> list[str]:
-    """What a cell is, and the rows it came from, as lines."""
+    """Return lines that describe a cell and list the rows it was computed from."""
     if id not in cells:
         near = [name for name in cells if id.strip("/").split("/")[-1] in name][:3] or list(cells)[:3]
         raise BadInput(f"there is no cell {id!r}; there are {len(cells):,}, such as {', '.join(near)}.")
@@ -172,7 +172,7 @@ def explain(root: Path, cells: Mapping[str, Cell], id: str) -> list[str]:
 
 
 def _rows(file: Path, source: CellSource) -> list[str]:
-    """The lines of an exam, with the fields that were used; of other files the ids alone."""
+    """Return the lines of an exam with the fields that were used; for other files only the ids."""
     if file.suffix != ".jsonl" or file.parent.name != "exams":
         return [f"           {id}" for id in source.ids[:SHOWN]]
     wanted, fields = set(source.ids), [name.strip() for name in source.field.split(",")]

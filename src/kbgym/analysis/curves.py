@@ -36,7 +36,7 @@ class CurvePoint(msgspec.Struct, frozen=True):
 
 
 def examined(seed: Seed, arm: str, groups: tuple[str, ...]) -> list[int]:
-    """The iterations before the last of which there are exams on every group."""
+    """Return the iterations, except the last, for which every group has an exam."""
     pattern = re.compile(re.escape(arm) + r"@(\d+)-" + re.escape(groups[0]) + r"\.jsonl")
     found = (pattern.fullmatch(file.name) for file in seed.exams.glob(f"{arm}@*-{groups[0]}.jsonl"))
     steps = sorted(int(match[1]) for match in found if match)
@@ -44,7 +44,7 @@ def examined(seed: Seed, arm: str, groups: tuple[str, ...]) -> list[int]:
 
 
 def arm_at(results: Results, arm: str, iteration: int, last: int) -> str:
-    """Whose rows are the store's after an iteration: flat's at the beginning, the arm's own at the end."""
+    """Return the arm whose rows describe the store after an iteration: flat at the start, the arm itself at the end."""
     return "flat" if iteration == 0 else arm if iteration == last else f"{arm}@{iteration}"
 
 
@@ -79,7 +79,7 @@ def _point(results: Results, arm: str, iteration: int, name: str) -> CurvePoint:
 
 
 def learning(results: Results, arm: str) -> Table:
-    """The numbers behind the learning figure."""
+    """Return the data of the learning figure."""
     points = curve(results, arm)
     groups = (*results.groups, POOLED)
     last = points[-1].iteration
@@ -114,7 +114,7 @@ def learning(results: Results, arm: str) -> Table:
 
 
 def eval_curve(results: Results, arm: str) -> Table | None:
-    """F1 on the eval split before training and after each epoch, apart for trained and for reserved templates."""
+    """Return F1 on the eval split before training and after each epoch, by trained and reserved templates."""
     settings = results.seeds[0].trained[arm].settings
     last = settings.questions * settings.epochs
     names = [arm_at(results, arm, epoch * settings.questions, last) for epoch in range(settings.epochs + 1)]
@@ -155,9 +155,9 @@ class Pass(msgspec.Struct, frozen=True):
 
 
 def forward_passes(trained: Trained) -> list[Pass]:
-    """Every graded forward pass, in the order of the trace; a pass whose agent failed was never graded."""
+    """Return every graded forward pass in trace order; a pass whose agent failed was never graded."""
     epoch, steps, exhausted = dict[int, int](), dict[int, int](), dict[int, bool]()
-    asked: dict[str, int] = {}  # a question that was served is graded in a later iteration than it was asked in
+    asked: dict[str, int] = {}  # a served question is graded in a later iteration than it was asked in
     found = []
     for event in trained.events:
         match event:
@@ -179,13 +179,13 @@ def _mean(values: Iterable[float]) -> float | None:
     return fmean(found) if found else None
 
 
-Asked = tuple[int, Pass]  # the number of the seed
+Asked = tuple[int, Pass]  # the seed number
 
 
 def retention(results: Results, arm: str) -> Table | None:
-    """Forward F1 by class in each epoch, and the exams of the same questions on the flat and the final store.
+    """Return forward F1 by class in each epoch, and exams of the same questions on the flat and the final store.
 
-    What was asked outside of a training has no epoch; None if there is nothing else.
+    Questions asked outside of training have no epoch. Return None if there are no others.
     """
     passes = [(seed.number, one) for seed in results.seeds for one in forward_passes(seed.trained[arm]) if one.epoch]
     if not passes:
@@ -230,7 +230,7 @@ def retention(results: Results, arm: str) -> Table | None:
 
 
 def _within_budget(passes: Sequence[Asked], epochs: Sequence[int]) -> list[Asked]:
-    """The passes of questions that ended within their budget in every epoch."""
+    """Return the passes of questions that ended within their budget in every epoch."""
     spent = {(seed, one.question) for seed, one in passes if one.exhausted}
     counts = Counter((seed, one.question) for seed, one in passes if one.epoch in epochs)
     return [(s, p) for s, p in passes if (s, p.question) not in spent and counts[s, p.question] == len(epochs)]

@@ -1,8 +1,8 @@
-"""The figures of the gradient and of a store's growth, as SVG; the viewer draws learning curves and maps.
+"""Figures of the gradient and of a store's growth, as SVG; the viewer draws learning curves and maps.
 
-Colours are Okabe and Ito's, which people with any colour vision can tell apart; groups also differ by marker.
+Colours are the Okabe-Ito palette, which is colour-blind safe; groups also differ by marker.
 
-Needs matplotlib (the `research` extra). The same numbers give the same bytes.
+Requires matplotlib (the `research` extra). Output is deterministic: the same numbers give the same bytes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ GROUP_STYLE = {
     "unseen": (ORANGE, "^"),
     POOLED: (BLACK, "o"),
 }
-OTHER_STYLE = (PURPLE, "v")  # a set of questions that is no group of the gradient
+OTHER_STYLE = (PURPLE, "v")  # a question set that is no group of the gradient
 ARM_COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK, "#8A7A00")
 
 
 def plotting() -> Any:
-    """pyplot without a screen, set up once."""
+    """Return pyplot with a non-interactive backend, configured once."""
     try:
         import matplotlib
     except ImportError:
@@ -40,7 +40,7 @@ def plotting() -> Any:
     matplotlib.rcParams.update(
         {
             "svg.hashsalt": "kbgym",
-            "text.parse_math": False,  # a dollar in a name is a dollar
+            "text.parse_math": False,  # do not parse a dollar sign in a name as mathematics
             "font.size": 9,
             "font.family": "DejaVu Sans",
             "axes.spines.top": False,
@@ -64,7 +64,7 @@ def as_svg(figure: Any) -> str:
 
 
 def _with_legend(figure: Any, axis: Any, columns: int = 99) -> str:
-    """The figure with the legend of one of its axes above it."""
+    """Return the figure with the legend of one of its axes above it."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=min(columns, len(labels)))
     figure.tight_layout()
@@ -72,7 +72,7 @@ def _with_legend(figure: Any, axis: Any, columns: int = 99) -> str:
 
 
 def gradient_dots(results: Results) -> str:
-    """rho and F1 difference with intervals, a row an arm, a marker a group."""
+    """Draw rho and the F1 difference with intervals: one row per arm, one marker per group."""
     plt = plotting()
     arms = [arm for arm in results.arms if arm not in ("flat", "nostore")]
     figure, axes = plt.subplots(1, 2, figsize=(11.0, 1.2 + 0.62 * len(arms)), sharey=True)
@@ -98,7 +98,7 @@ def gradient_dots(results: Results) -> str:
 
 
 def growth(results: Results, arm: str) -> str:
-    """Draw documents and links by iteration (a line a seed) and the out-degrees of the last stores."""
+    """Draw documents and links by iteration (one line per seed) and the out-degrees of the final stores."""
     plt = plotting()
     figure, (documents, links, degrees) = plt.subplots(1, 3, figsize=(11.6, 3.5))
     for number, seed in enumerate(results.seeds):

@@ -1,10 +1,9 @@
-"""How much of the corpus the indexes reach, in four readings, as shares of the originals (or of the questions).
+"""Health of a store: coverage, the audit and the ledger, with suspicious links and suggested next steps.
 
-A store's health: the audit, the ledger and the coverage together, with what is suspicious named and what to do next.
-
-Works for any store. With a world's truth, wrong links are known; without, a link is only suspected: it is the odd one
-out of an index most of whose targets share a word with it. Commands are proposed by verb, so that whoever prints them
-can leave out a verb that is not there.
+Coverage has four readings, as shares of the originals (or of the questions). The report works for any store. With a
+world's truth, wrong links are known; without one, a link is only suspected, if it is the outlier of an index most of
+whose targets share a word with it. Commands are suggested by verb, so that callers can omit verbs that are not
+available.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from kbgym.worlds.world import Question, World
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """`direct`: an authored document with links points at the original. `two_hops`: also through what it points at.
+    """`direct`: linked from an authored document. `two_hops`: also through the documents it links to.
 
     `confirmed`: only links a check calls correct (None without a check). `questions`: questions whose whole support
     one index reaches in one read (None without questions).
@@ -64,7 +63,7 @@ def coverage(
 
 
 def _reached(store: Store, indexes: list[Record], supports: list[set[str]]) -> int:
-    """How many supports lie whole under one index. Supports are origins: a merge keeps them reachable."""
+    """Return the number of questions whose supports all lie under one index; a merge keeps supports reachable."""
     above: dict[str, set[int]] = {}
     for number, index in enumerate(indexes):
         for target in index.links:
@@ -75,7 +74,7 @@ def _reached(store: Store, indexes: list[Record], supports: list[set[str]]) -> i
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A link that is wrong, or that looks wrong where nothing is known."""
+    """A link that is wrong, or that is suspected where the facts are unknown."""
 
     index: str
     index_text: str
@@ -84,7 +83,7 @@ class Suspect(msgspec.Struct, frozen=True):
 
 
 class Advice(msgspec.Struct, frozen=True):
-    """One plain sentence, and the command that goes with it (without the program's name), if one does."""
+    """One plain sentence, and the matching command, if any, without the program's name."""
 
     sentence: str
     command: str = ""
@@ -111,13 +110,13 @@ class Health(msgspec.Struct, frozen=True):
 
     @property
     def duplicates(self) -> int:
-        """Documents that say what another one says: the same text, or an index of the same key."""
+        """Return documents that repeat another one: the same text, or an index of the same key."""
         groups = (*self.same_texts, *self.same_keys)
         return len({id for group in groups for id in group[1:]})
 
 
 def health(store: Store, world: World | None = None, origins: Sequence[str] = ()) -> Health:
-    """Examine a store; `origins` are the originals it began with, of which those no document carries are lost."""
+    """Examine a store. `origins` are its initial originals; those that no document carries are reported as lost."""
     truth = kind_of(world).truth(world) if world and world.documents else None
     auditor = Auditor(store, truth)
     audit = auditor.audit()
@@ -141,7 +140,7 @@ def health(store: Store, world: World | None = None, origins: Sequence[str] = ()
 
 
 def _joined(store: Store) -> dict[str, int]:
-    """Links by what they join; an index here is any authored document."""
+    """Count links by the kinds they join; an index here is any authored document."""
     name = {True: "index", False: "source"}
     ends = Counter(
         f"{name[record.flag == 'authored']} to {name[store[target].flag == 'authored']}"
@@ -158,7 +157,7 @@ def _wrong(store: Store, audit: Audit) -> tuple[Suspect, ...]:
 
 
 def _odd_ones_out(store: Store, authored: Sequence[Record]) -> tuple[Suspect, ...]:
-    """Links to documents that share no telling word with their index, where most of its others do."""
+    """Return links to documents that share no distinctive word with their index, where most of its other targets do."""
     suspects: list[Suspect] = []
     for index in authored:
         words = telling_words(index.text)
@@ -169,7 +168,7 @@ def _odd_ones_out(store: Store, authored: Sequence[Record]) -> tuple[Suspect, ..
 
 
 def _said(store: Store, id: str) -> frozenset[str]:
-    """The telling words of a document and, where it is an index itself, of what it links to."""
+    """Return the distinctive words of a document and, if it is an index, of the documents it links to."""
     record = store[id]
     below = record.links if record.flag == "authored" else ()
     return telling_words(record.text).union(*(telling_words(store[target].text) for target in below))
@@ -190,11 +189,11 @@ def _same_texts(store: Store) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
-# -- what to do next --------------------------------------------------------------------------------------------------
+# -- next steps --------------------------------------------------------------------------------------------------------
 
 
 def advice(health: Health, place: str) -> list[Advice]:
-    """Return what is worth doing about a store, most serious first. Its commands may be pasted into a shell."""
+    """Return suggested next steps, most serious first. Their commands are quoted for a shell."""
     audit, place, found = health.audit, quote(place), list[Advice]()
     lost = len(health.lost) or health.ledger.lost_origins
     blamed = f"store blame {place} {quote(health.lost[0])}" if health.lost else f"store log {place}"

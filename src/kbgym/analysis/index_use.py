@@ -1,16 +1,13 @@
-"""Which written documents the questions of an exam opened, and how they would have gone without each of them.
+"""Usage accounting of authored documents: how the exams of a run used each, and its estimated gain or cost.
 
-Estimated from transcripts, nobody is asked again: take one document away, and with it every step that only it led to. A
-question that first saw there what it was asked for would have gone as on the flat store; any other would have been
-spared those steps, as far as it took more than on the flat store, and a worse answer. What a reader would have tried
-instead is not known: only an exam without the document shows that. So a document is called harmful only where no
-question needed it, and two or more that opened it were answered worse than on the flat store, or all of them as well at
-more actions, with an interval that leaves out "no more".
+Estimates come from transcripts; nothing is asked again. They remove one document, and with it every step that only it
+led to. A question that first saw its evidence there would have gone as on the flat store. Any other question would have
+saved those steps, up to its excess over the flat store, and avoided a worse answer. Alternative paths of a reader are
+unknown: only an exam without the document would show them. A document is therefore called harmful only if no question
+needed it, and either two or more questions that opened it were answered worse than on the flat store, or all of them as
+well but with more actions, by a ratio whose interval lies above 1.
 
-
-Index accounting: what every document that training wrote gave or cost the questions of a run's exams.
-
-`prove`, `audit`, `prune`, the report and the viewer show it; all of them from `index_use`.
+`prove`, `audit`, `prune`, the report and the viewer all show the accounts of `index_use`.
 """
 
 from __future__ import annotations
@@ -35,15 +32,15 @@ from kbgym.trace.events import Acted, Event
 from kbgym.training.exam import Row, Shot
 from kbgym.training.exam_header import read_header
 
-LOST = 2  # questions that must have been answered worse: one may have been by chance
+LOST = 2  # questions that must have been answered worse: one may be chance
 
 
 class IndexUse(msgspec.Struct, frozen=True):
-    """One written document: who opened it, how often, and what these exams would have lost without it, by estimate.
+    """Use of one authored document: which questions opened it, how often, and the estimated loss without it.
 
-    `saved` counts actions, `f1` right answers; below 0 they would have gained. `needed` are the questions that found
-    there what they were asked for and were answered no worse. The losses of two documents do not add up where a
-    question opened both.
+    `saved` counts actions, `f1` correct answers; negative values are a gain without the document. `needed` are the
+    questions that found their evidence there and were answered no worse. The losses of two documents are not additive
+    if a question opened both.
     """
 
     id: str
@@ -61,7 +58,7 @@ class IndexUse(msgspec.Struct, frozen=True):
 
 
 def index_use(store: Store, pairs: Sequence[Pair]) -> list[IndexUse]:
-    """Every written document of the trained store; the most useful first, by F1 and then by actions."""
+    """Return the use of every authored document of the trained store, most useful first, by F1 and then by actions."""
     written = {record.id: record.text for record in store if record.flag == "authored"}
     asked: dict[str, list[Pair]] = {id: [] for id in written}
     for pair in pairs:
@@ -89,7 +86,7 @@ def _use(id: str, text: str, pairs: Sequence[Pair]) -> IndexUse:
 
 
 def _worse(pairs: Sequence[Pair]) -> bool:
-    """Whether several questions lost their answers, or none gained and they took more actions beyond chance."""
+    """Return True if several questions lost their answers, or none gained and they took more actions beyond chance."""
     gained = [(trained.f1 or 0.0) - (flat.f1 or 0.0) for trained, flat in pairs]
     net = round(sum(gained), 6)
     if net < 0 and sum(one < 0 for one in gained) >= LOST:
@@ -98,12 +95,12 @@ def _worse(pairs: Sequence[Pair]) -> bool:
 
 
 def needs(row: Row, id: str) -> bool:
-    """Whether a pass first saw through this document, and nothing else, what its answer rests on."""
+    """Return True if a pass first saw some of its evidence through this document alone."""
     return bool(_sought(row, id) & _only_through(row, id))
 
 
 def _only_through(row: Row, id: str) -> set[int]:
-    """The numbers of a pass's steps that opened this document, or one that nothing else had shown."""
+    """Return the numbers of the steps that opened this document, or a document that only it had shown."""
     with_it: set[str] = set()
     without: set[str] = set()
     gone: set[int] = set()
@@ -124,7 +121,7 @@ def _only_through(row: Row, id: str) -> set[int]:
 
 
 def _sought(row: Row, id: str) -> set[int]:
-    """The steps that first showed what the answer rests on; where that is not known, all that opened anything else."""
+    """Return the steps that first showed the evidence; if it is unknown, all steps that opened another document."""
     found = row.evidence
     if found is not None and found.supports:
         return set(found.seen)
@@ -139,18 +136,18 @@ def _opens(shot: Shot, id: str) -> bool:
 
 
 def costly(uses: Iterable[IndexUse]) -> list[IndexUse]:
-    """Those the exams would have gone better without, the worst first."""
+    """Return the documents without which the exams would have gone better, the most harmful first."""
     return sorted((one for one in uses if one.harmful), key=lambda one: (one.f1, one.saved, one.id))
 
 
 def opened_in(shots: Sequence[Shot], among: dict[str, str]) -> list[str]:
-    """The documents of these that a pass opened, in the order of their first opening."""
+    """Return which of these documents a pass opened, in the order of their first opening."""
     results = (shot.result for shot in shots)
     return list(dict.fromkeys(one.id for one in results if isinstance(one, Opened) and one.id in among))
 
 
 def openings(events: Iterable[Event]) -> dict[str, list[int]]:
-    """In which iterations a forward pass, of training or of somebody who was served, opened each document."""
+    """Return the iterations in which a forward pass, in training or in serving, opened each document."""
     found: dict[str, list[int]] = {}
     for event in events:
         if isinstance(event, Acted) and event.phase == "forward" and isinstance(event.result, Opened):
@@ -159,7 +156,7 @@ def openings(events: Iterable[Event]) -> dict[str, list[int]]:
 
 
 def use_line(one: IndexUse) -> str:
-    """One document that was opened, for people."""
+    """Return a line for people on one document that was opened."""
     done = f"{_many(abs(one.saved), 'action')} {'saved' if one.saved >= 0 else 'lost'}"
     accuracy = f", accuracy {one.f1:+.2f} in all" if one.f1 else ""
     return f"{one.id} {safe_text(one.text[:60])!r}: {_many(len(one.questions), 'question')}, {done}{accuracy}"
@@ -170,7 +167,7 @@ def _many(count: int, what: str) -> str:
 
 
 class Accounting(msgspec.Struct, frozen=True):
-    """Every written document of the store as it is now, by the questions of these exam sets."""
+    """Accounts of every authored document of the current store, by the questions of these exam sets."""
 
     sets: tuple[str, ...]
     n: int
@@ -186,7 +183,7 @@ class Accounting(msgspec.Struct, frozen=True):
 
 
 def pairs_of(run: Path, store: Store) -> dict[str, list[Pair]]:
-    """By set, each question on the flat store and on this one; exams of any other store are no part of it."""
+    """Return, by set, each question on the flat store and on this one; exams of other stores are excluded."""
     plan, (seed, *_) = open_seeds(run)
     if plan is not None:
         raise BadInput(f"{run} is an experiment; name one of its runs.")
@@ -199,7 +196,7 @@ def pairs_of(run: Path, store: Store) -> dict[str, list[Pair]]:
 
 
 def _fitting(seed: Seed, arm: str, store: Store) -> list[str]:
-    """Sets whose exam says it is of this store; rows of an earlier version say nothing and are believed."""
+    """Return the sets whose exam names this store; rows of an earlier version name none and are accepted."""
     headers = {name: read_header(seed.file(arm, name)) for name in seed.sets}
     return [name for name, header in headers.items() if header is None or header.store == store.fingerprint]
 
@@ -211,7 +208,7 @@ def account(run: Path, store: Store) -> Accounting:
 
 
 def advised(accounted: Accounting, place: str) -> list[Advice]:
-    """What to do about documents the exams would have gone better, or no worse, without."""
+    """Return advice on documents without which the exams would have gone better, or no worse."""
     found = []
     for some, what, flag in (
         (accounted.harmful, "cost more than they gave", "harmful"),
@@ -229,9 +226,9 @@ def advised(accounted: Accounting, place: str) -> list[Advice]:
 
 
 def accounts(audit: Audit, used: Mapping[str, Sequence[int]], accounted: Accounting | None) -> list[dict[str, Any]]:
-    """Every written document: what it gave or cost the exams, when a pass last opened it, whether it is complete.
+    """Return the account of every authored document: its gain or cost, its last opening, its completeness.
 
-    `used` are the iterations that opened each. Without exams what they would say is None.
+    `used` are the iterations that opened each. Without exams the values that depend on them are None.
     """
     by_id = {one.id: one for one in accounted.indexes} if accounted else {}
     fields = ("opened", "questions", "needed", "saved", "f1", "harmful")
@@ -248,7 +245,7 @@ def accounts(audit: Audit, used: Mapping[str, Sequence[int]], accounted: Account
 
 
 def _completeness(index: Index, resolved: bool) -> str:
-    """Whether a document leads to all it should, and by what that is known."""
+    """Return the completeness of a document's links, and how it is known."""
     if index.scored:
         return f"{index.members - len(index.missing)} of {index.members} by the world's facts"
     return "not known: it names no single key" if resolved else "not known: the world has no facts to count by"

@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else, and its tables, figures and cells as files."""
+"""A report as a self-contained HTML file, and its tables, figures and cells as files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """`statement` says who produced the numbers and stands first; `notes` are plain sentences under it."""
+    """A report; `statement` names the agents that produced the numbers and comes first, followed by `notes`."""
 
     title: str
     statement: str
@@ -46,7 +46,7 @@ class Report(msgspec.Struct, frozen=True):
         return [part for section in self.sections for part in section.parts if isinstance(part, Figure)]
 
 
-# The page needs nothing but itself, and runs nothing, whatever stands in it.
+# The page is self-contained and runs no scripts, whatever text it holds.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 STYLE = """
 :root { color-scheme: light dark; --line: #d9d9d9; --soft: #f5f6f7; --ink: #1d1f21; --accent: #0072B2;
@@ -100,7 +100,7 @@ def to_html(report: Report) -> str:
 
 
 def _code(text: str) -> str:
-    """Escaped, with what stands between backticks as code."""
+    """Return escaped HTML with text between backticks as code."""
     return re.sub("`(.*?)`", r"<code>\1</code>", escape(text))
 
 
@@ -129,7 +129,7 @@ def _line(line: Line, table: Table) -> str:
 
 
 def _cell(cell: Cell | None) -> str:
-    """The id stands on the number, so that it can be asked about and linked to."""
+    """Return a cell as HTML; the number carries the cell's id, so that it can be looked up and linked to."""
     if cell is None:
         return "<td></td>"
     about = escape(f"{cell.id}: {cell.formula}", quote=True)
@@ -137,7 +137,7 @@ def _cell(cell: Cell | None) -> str:
 
 
 def write(report: Report, out: Path) -> Path:
-    """report.html, cells.json, tables/*.csv, figures/*; existing files are replaced."""
+    """Write report.html, cells.json, tables/*.csv and figures/*, replacing existing files."""
     for folder in (out, out / "tables", out / "figures"):
         folder.mkdir(parents=True, exist_ok=True)
     for name in (*(table.name for table in report.tables), *(figure.name for figure in report.figures)):
@@ -154,6 +154,6 @@ def write(report: Report, out: Path) -> Path:
 
 
 def sections(*found: tuple[str, Sequence[Table | Figure | None]]) -> tuple[Section, ...]:
-    """Sections of what there is; an empty one is left out."""
+    """Return the sections that have content."""
     kept = ((title, tuple(part for part in parts if part is not None)) for title, parts in found)
     return tuple(Section(title, parts) for title, parts in kept if parts)

@@ -1,4 +1,4 @@
-"""The result of `kbgym prove`: the verdict and what surrounds it (headroom, cost, evidence, groups, indexes used)."""
+"""The result of `kbgym prove`: the verdict and its context (headroom, cost, evidence, groups, indexes used)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from kbgym.trace.events import Ended
 from kbgym.training.exam import Row, Summary, summarise
 from kbgym.training.run import Settings
 
-LISTED = 5  # indexes and questions, in the text; the file has all
-WIDTH = 116  # of a line for people
+LISTED = 5  # indexes and questions in the text; the file has all
+WIDTH = 116  # characters of a printed line
 LEAST = 2  # actions: one search and the answer
-CHARACTERS = 4  # a token, roughly
+CHARACTERS = 4  # per token, approximately
 Groups = Mapping[str, Sequence[str]]  # ids of questions
 
 
@@ -83,7 +83,7 @@ class Costs(msgspec.Struct, frozen=True):
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """The verdict on questions training never saw, and everything it rests on. Holds no clock.
+    """The verdict on questions unseen in training, and the data behind it. Contains no timestamps.
 
     `on_trained` is about questions training asked. `break_even` counts questions, in `unit`; None if a question saves
     nothing or no difference is shown. `nostore_f1`: the score without a store, if the text is public.
@@ -215,7 +215,7 @@ def group_values(exams: BothExams, keys: Mapping[str, Sequence[Hashable]]) -> di
 
 
 def values(proof: Proof) -> dict[str, Any]:
-    """Return the keys a script may rely on, and the whole proof beside them."""
+    """Return the keys scripts may rely on, with the whole proof."""
     verdict, rho = proof.verdict, proof.verdict.rho
     both = {
         f"{name}_{side}": getattr(summary, name)
@@ -297,7 +297,7 @@ def lines(proof: Proof, run: Path, world: Path) -> list[str]:
 
 
 def _a_question(proof: Proof) -> str:
-    """Return what a question costs on both stores."""
+    """Return the cost of a question on both stores."""
     verdict, about = proof.verdict, "" if proof.cost.exam_tokens else "about "
     parts = (
         ("actions", verdict.actions_flat, verdict.actions_trained, ".2f"),
@@ -377,7 +377,7 @@ def _cost(proof: Proof) -> str:
 
 
 def _next(proof: Proof, run: Path, world: Path) -> list[str]:
-    """Return what to do next, by the verdict and by what was run."""
+    """Return the next steps, which depend on the verdict and on the run's agents."""
     settings, verdict = proof.settings, proof.verdict
     again = f"kbgym prove {world} --out {run}"
     look = f"see which questions changed and why: kbgym view {run}"

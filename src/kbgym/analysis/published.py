@@ -1,6 +1,6 @@
 """The paper's figures and their counterparts in a report, each pair with a grade.
 
-The paper's are gpt-5-mini's as reader and curator, one seed, 200 iterations, 34 questions a group. None was made here.
+The paper used gpt-5-mini as reader and curator, one seed, 200 iterations, 34 questions a group. None was measured here.
 
     within the interval  our 95% interval holds the paper's figure, or both are equal as printed
     same direction       both lie on the same side of what they are compared with, our interval too if there is one
@@ -36,7 +36,7 @@ F1: dict[str, dict[str, float]] = {
 
 
 class Published(NamedTuple):
-    """A figure of the paper. `than` is what its direction is told from: a number, or a cell and the paper's figure."""
+    """A figure of the paper. `than` is the reference for its direction: a number, or a cell and the paper's figure."""
 
     where: str
     what: str
@@ -48,7 +48,7 @@ class Published(NamedTuple):
 
 
 def _epochs(where: str, what: str, cell: str, first: float, second: float, digits: int = 2) -> list[Published]:
-    """A figure of epoch 1, and that of epoch 2 with its direction from the first."""
+    """Return a figure of epoch 1, and that of epoch 2 with its direction relative to the first."""
     return [
         Published(where, f"{what}, epoch 1", f"{cell}/epoch1", first, digits=digits),
         Published(where, f"{what}, epoch 2", f"{cell}/epoch2", second, (f"{cell}/epoch1", first), digits=digits),
@@ -179,7 +179,7 @@ def beside(tables: list[Table], caption: str) -> Table:
         found = grade(figure, cells)
         counts[found] = counts.get(found, 0) + 1
         ours = cells.get(figure.cell)
-        ours = ours and replace(ours, id=f"here/{ours.id}")  # an id stands once on a page
+        ours = ours and replace(ours, id=f"here/{ours.id}")  # ids are unique on a page
         theirs = Cell(f"beside/{figure.cell}", shown(figure.value, figure.digits), figure.value, "as published")
         graded = Cell(f"grade/{figure.cell}", found, found, "see the caption")
         lines.append(Line(f"{figure.where}: {figure.what}", [theirs, ours, graded]))

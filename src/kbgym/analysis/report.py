@@ -1,7 +1,7 @@
-"""The report on an experiment or a run: the tables and figures of the paper's evaluation, ours beside the paper's.
+"""The report on an experiment or a run: the tables and figures of the paper's evaluation, beside the paper's figures.
 
-Anything an experiment does not have (no snapshots, no truth, no second arm, no matplotlib) is left out or named with
-its reason. Nothing is run here but replays.
+Parts that are unavailable (no snapshots, no truth, no second arm, no matplotlib) are omitted or listed with the reason.
+Building a report replays traces and runs nothing else.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _dots(results: Results) -> Figure:
 
 
 def _no_store_note(results: Results) -> list[str]:
-    """Say what the same reader scores without a store if the text of the world is public."""
+    """Report the same reader's score without a store if the world's text is public."""
     if not any(is_public(seed.world) for seed in results.seeds):
         return []
     rows = [_no_store_rows(seed, group) for seed in results.seeds for group in results.groups]

@@ -1,6 +1,6 @@
-"""What an experiment or a run left behind, opened for the tables: rows by seed, arm and group; trainings by replay.
+"""Results of an experiment or a run, loaded for the tables: rows by seed, arm and group; trainings by replay.
 
-A run folder with exams of `flat` and `trained` (what `kbgym demo` leaves) reads as an experiment of one seed.
+A run folder with exams of `flat` and `trained` (as `kbgym demo` writes) is read as an experiment with one seed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class KeptPairs(msgspec.Struct, frozen=True):
 
 
 def kept_pairs(run: Path, trained: str, reader: str) -> KeptPairs:
-    """The condition with most sets examined on both stores; of equals, the one the run's own reader sat."""
+    """Return the exams under the condition with most sets examined on both stores; ties go to the run's own reader."""
     under: dict[str, list[KeptExam]] = {}
     for exam in kept_exams(run / "exams"):
         if exam.header.arm == FLAT:
@@ -78,7 +78,7 @@ def kept_pairs(run: Path, trained: str, reader: str) -> KeptPairs:
 
 
 def _paired(exams: Iterable[KeptExam], trained: str) -> dict[tuple[str, str], Path]:
-    """By set: the same questions on the flat store and on the latest trained one; of several such, the most rows."""
+    """Pair, by set, the same questions on the flat and the latest trained store; of several exams, the largest."""
     asked: dict[tuple[str, str], dict[str, KeptExam]] = {}
     for exam in exams:
         both = asked.setdefault((exam.header.set, exam.header.questions), {})
@@ -97,7 +97,7 @@ def _rows(both: dict[str, KeptExam]) -> int:
 
 
 def how_to_compare(run: Path) -> str:
-    """The commands that make what is missing."""
+    """Return the commands that produce the missing exams."""
     sets = {arm: set[str]() for arm in (FLAT, "trained")}
     for exam in kept_exams(run / "exams"):
         sets["trained" if exam.header.iteration else FLAT].add(exam.header.set)
@@ -114,7 +114,7 @@ class Seed:
     def __init__(
         self, number: int, folder: Path, root: Path, trainings: Sequence[tuple[str, str, Path]], kept: KeptPairs | None
     ) -> None:
-        """`kept` are the exams of a run, by what they say of themselves; those of an experiment go by their names."""
+        """Load a seed. `kept` are the exams of a run by their headers; those of an experiment go by file name."""
         self.number = number
         self.kept = kept
         self.folder = folder
@@ -125,7 +125,7 @@ class Seed:
         self._rows: dict[tuple[str, str], tuple[Row, ...]] = {}
 
     def under(self, reader: str) -> Seed:
-        """The same stores, read by another reader."""
+        """Return the same stores, read by another reader."""
         other = copy(self)
         other.exams, other._rows = exams_of(self.folder, reader), {}
         return other
@@ -136,12 +136,12 @@ class Seed:
 
     @cached_property
     def keys(self) -> dict[str, tuple[Hashable, ...]]:
-        """What questions have in common, by their text, the probe's among them."""
+        """Return the keys of the questions by their text, including the probe's."""
         groups = sorted((self.folder / "probe").glob("*.jsonl"))
         return shared_keys(self.world, chain.from_iterable(read_lines(file, Question) for file in groups))
 
     def file(self, arm: str, group: str) -> Path:
-        """A run calls its only trained store `trained`."""
+        """Return the file of an exam; a run calls its only trained store `trained`."""
         if self.kept is not None and (arm, group) in self.kept.files:
             return self.kept.files[arm, group]
         path = self.exams / f"{arm}-{group}.jsonl"
@@ -151,7 +151,7 @@ class Seed:
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The question sets a run's flat and trained store were both asked, those of the gradient first."""
+        """Return the question sets examined on both the flat and the trained store, those of the gradient first."""
         arms = ("flat", *self.trained)
         stems = [file.stem for file in exam_files(self.exams) if file.stem.startswith("flat-")]
         named = {stem.removeprefix("flat-") for stem in stems if not stem.endswith(f".{NO_STORE}")}
@@ -170,7 +170,7 @@ class Seed:
 
     @cached_property
     def arms(self) -> dict[str, dict[str, Any]]:
-        """What is known of every arm, trained ones included, and of those that could not be built."""
+        """Return the records of every arm, trained arms included, and of arms that could not be built."""
         found: dict[str, dict[str, Any]] = {}
         for file in sorted((self.folder / "arms").glob("*.json")):
             found[file.stem] = read_value(file, dict[str, Any])
@@ -192,7 +192,7 @@ class Results:
     """An experiment's seeds, arms and groups, and how a table asks for rows."""
 
     def __init__(self, root: Path, plan: Plan | None, seeds: Sequence[Seed], compared: bool = True) -> None:
-        """With `compared`, results without an exam of the flat store are refused."""
+        """Load results; with `compared`, refuse results without an exam of the flat store."""
         self.root = root
         self.plan = plan
         self.seeds = tuple(seeds)
@@ -215,7 +215,7 @@ class Results:
 
     @cached_property
     def readers(self) -> dict[str, Results]:
-        """The results of an experiment under every reader that has read the flat stores."""
+        """Return the results of an experiment under every reader that has read the flat stores."""
         plan, found = self.plan, dict[str, Results]()
         for name in (plan.readers or (plan.reader,)) if plan else ():
             seeds = self.seeds if plan and name == plan.reader else [seed.under(name) for seed in self.seeds]
@@ -237,7 +237,7 @@ class Results:
 
     @property
     def kind(self) -> str:
-        """The name of the kind of world: people, phantomwiki, or whatever it says."""
+        """Return the kind of world: people, phantomwiki, or the name in its facts."""
         return self.world_kind.name or "corpus"
 
     @property
@@ -246,14 +246,14 @@ class Results:
 
     @property
     def gradient(self) -> bool:
-        """Whether there are groups that differ in how much training touched of a question; one alone is none."""
+        """Return True if there are at least two groups that differ in how much training touched their questions."""
         return len(set(PROBED) & set(self.groups)) > 1
 
     @property
     def beside_paper(self) -> bool:
-        """Whether the paper's rows may stand beside ours: its world, its protocol, its groups of questions."""
+        """Return True if the results match the paper's world, protocol and groups, so that its rows apply."""
         usual, mine = Settings(), self.settings
-        fixed = PROTOCOL if self.plan is None else PROTOCOL[:1]  # an ablation varies what it varies
+        fixed = PROTOCOL if self.plan is None else PROTOCOL[:1]  # an ablation changes settings on purpose
         same = all(getattr(usual, name) == getattr(mine, name) for name in fixed)
         return self.kind == paper.KIND and self.gradient and same
 
@@ -266,7 +266,7 @@ class Results:
         return played_by(self.settings, self.seeds[0].trained[self.trainings[0]].place.genesis)
 
     def caption(self, seeds: Sequence[Seed] | None = None, n: bool = True) -> str:
-        """Agent, seeds and n, for under a table."""
+        """Return agent, seeds and n, for the caption of a table."""
         chosen = self.seeds if seeds is None else seeds
         numbers = ", ".join(str(seed.number) for seed in chosen)
         text = f"By {self.agent}; seed{'s' if len(chosen) > 1 else ''} {numbers}."
@@ -283,7 +283,7 @@ class Results:
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     def pairs(self, arm: str, group: str, base: str = "flat", seeds: Sequence[Seed] | None = None) -> list[list[Pair]]:
-        """A list of pairs a seed: the same question on both arms, where neither agent failed."""
+        """Return a list of pairs per seed: the same question on both arms, where neither agent failed."""
         names = self.groups if group == POOLED else (group,)
         found = []
         for seed in self.seeds if seeds is None else seeds:
@@ -292,11 +292,11 @@ class Results:
 
     @cached_property
     def _keys(self) -> dict[str, tuple[Hashable, ...]]:
-        """What questions have in common, by their text; a question set from elsewhere may have nothing."""
+        """Return the keys of questions by their text; questions of an external set may have none."""
         return {text: keys for seed in self.seeds for text, keys in seed.keys.items()}
 
     def sampled(self, pairs: Sequence[Sequence[Pair]], value: Callable[[Row], float]) -> list[Sampled]:
-        """Pairs of every seed as what intervals are made of: a number a row, and the keys its question names."""
+        """Return the pairs of every seed as samples for intervals: one number per row, and the keys of its question."""
         return [
             Sampled(
                 [value(a) for a, _ in of], [value(b) for _, b in of], [self._keys.get(a.question, ()) for a, _ in of]
@@ -307,7 +307,7 @@ class Results:
 
     @property
     def apart(self) -> bool:
-        """Whether every seed has a world of its own, so that the seed is what was drawn."""
+        """Return True if every seed has its own world, so that the seed is the sampling unit."""
         return self.plan is None or not self.plan.world
 
     def sources(
@@ -328,19 +328,19 @@ def is_reference(settings: Settings) -> bool:
 
 
 def played_by(settings: Settings, genesis: Genesis | None = None) -> str:
-    """Who produced the numbers, in words that cannot be mistaken for a model's."""
+    """Return the agents that produced the numbers, so that rules cannot be mistaken for a model."""
     if is_reference(settings):
         return "the reference agents (deterministic rules, no language model)"
     if settings.reader == settings.curator == "general":
         return "the general agents (rules for any text, no language model)"
-    # A cassette is called what was recorded in it.
+    # A cassette is named by the model it recorded.
     known = genesis.settings.get("agents", {}) if genesis else {}
     reader, curator = (known.get(role, {}).get("agent", getattr(settings, role)) for role in ("reader", "curator"))
     return f"reader {reader}, curator {curator}"
 
 
 def open_seeds(place: Path) -> tuple[Plan | None, list[Seed]]:
-    """The seeds of an experiment that have begun, each with its trainings that have; a run is one seed of no plan."""
+    """Return the seeds of an experiment that have started, each with its started trainings; a run is one seed."""
     if (place / FILE).exists():
         plan = read_plan(place)
         begun = [(number, folder) for number in plan.seeds if (folder := seed_folder(place, number)).is_dir()]
@@ -356,5 +356,5 @@ def open_seeds(place: Path) -> tuple[Plan | None, list[Seed]]:
 
 
 def open_results(place: Path, compared: bool = True) -> Results:
-    """An experiment folder, or a run folder; with `compared`, one with exams of its flat store."""
+    """Open an experiment or run folder; with `compared`, require exams of the flat store."""
     return Results(place, *open_seeds(place), compared)

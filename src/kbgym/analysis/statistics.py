@@ -34,7 +34,7 @@ Floats: TypeAlias = NDArray[np.float64]
 TAIL = 0.025
 FEWEST = 6  # clusters
 MOST_KEYS = 4  # of a question that are used
-EQUAL_COSTS = 0.02  # squared relative error added to costs that are equal everywhere: two questions, a tenth off
+EQUAL_COSTS = 0.02  # squared relative error added to costs that are equal everywhere: two questions, 10% off
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def p(self) -> float:
-        """The two-sided p-value of no difference between the arms."""
+        """Return the two-sided p-value for no difference between the arms."""
         away = abs(math.log(self.value)) if self.is_ratio and self.value else abs(self.value)
         if not self.freedom or not away:
             return 1.0
@@ -166,7 +166,7 @@ def _estimate(
     is_ratio: bool = False,
     is_score: bool = False,
 ) -> Estimate:
-    """Estimate the standard error from each question's contribution: over seeds that stand apart, else over keys."""
+    """Estimate the standard error from each question's contribution: over independent seeds, else over keys."""
     each = np.concatenate(parts)
     n, seeds = each.size, len(parts) if apart else 1
     clusters = clusters_of(
@@ -205,12 +205,12 @@ class Clusters(NamedTuple):
 
     @property
     def _left(self) -> float:
-        """The share of the variance that remains after subtracting a mean estimated from the same clusters."""
+        """Return the share of the variance that remains after subtracting a mean estimated from the same clusters."""
         return 1 - (2 * self.uneven - 1) / self.effective
 
     @property
     def freedom(self) -> int:
-        """Degrees of freedom, or 0 if there are too few clusters for an interval."""
+        """Return the degrees of freedom, or 0 if there are too few clusters for an interval."""
         if self.effective < FEWEST - 1e-9 or self._left <= 0:
             return 0
         return max(1, math.floor(self.effective / self.uneven - 1))

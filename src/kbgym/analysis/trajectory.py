@@ -1,7 +1,7 @@
-"""How a store grew, read off its trace: what it holds after every iteration, what every epoch spent and changed.
+"""Growth of a store, read from its trace: its contents after every iteration, and cost and edits of every epoch.
 
-One replay gives everything; nothing is searched, embedded or judged again. Work that a rollback undid was still done:
-it is counted where it was spent, and the next point shows the store it returned to.
+One replay computes everything; nothing is searched, embedded or judged again. Work undone by a rollback counts where it
+was spent; the next point shows the restored store.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kbgym.trace.backend import StoreBackend
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Genesis
 from kbgym.training.exam import Row
 
-# How the edits of an epoch are counted: successful calls.
+# Successful calls by kind of edit.
 EDITS = ("add", "edit", "merge", "delete", "link", "link_many", "unlink")
 
 
@@ -40,7 +40,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Degrees(msgspec.Struct, frozen=True):
-    """Out-degree of the authored documents: how many have how many links."""
+    """Out-degree distribution of the authored documents."""
 
     histogram: dict[int, int]
     mean: float
@@ -50,7 +50,7 @@ class Degrees(msgspec.Struct, frozen=True):
 
 
 class Epoch(msgspec.Struct, frozen=True):
-    """What the backward passes of an epoch did. `actions` are all they spent, errors, searches and reads included.
+    """The work of the backward passes of an epoch. `actions` are all they spent, errors, searches and reads included.
 
     `judged`: candidates the duplicate guard was asked to judge; `checks`: pairs it judged. A merge among `edits` is one
     the guard found: to add the very words of a document that is there does nothing, and counts as nothing. `degrees`
@@ -80,7 +80,7 @@ class Trajectory(msgspec.Struct, frozen=True):
 
 
 def trajectory(folder: StoreBackend) -> Trajectory:
-    """Replay a store and watch it grow, up to the iteration the folder was opened at."""
+    """Replay a store and record its growth, up to the iteration at which the folder was opened."""
     points: list[Point] = []
     counts: dict[int, Counter[str]] = {}
     epoch, seen = 0, ""
@@ -133,7 +133,7 @@ def _count(count: Counter[str], event: Acted) -> None:
 
 
 def _is_repeated(event: Acted) -> bool:
-    """An add of words that are there: no document was made and none folded in, and the guard was not asked."""
+    """Return True for an add of an existing text: no document was made or merged, and the guard was not asked."""
     return isinstance(event.result, Merged) and event.result.gone is None and event.verdict is None
 
 
@@ -148,7 +148,7 @@ def _epoch(number: int, count: Counter[str], at_the_end: Degrees) -> Epoch:
 
 
 def degrees(links: Iterable[int]) -> Degrees:
-    """The distribution of so many links a document."""
+    """Return the distribution of these link counts."""
     found = sorted(links)
     if not found:
         return Degrees({}, 0.0, 0.0, 0, 0)
@@ -157,7 +157,7 @@ def degrees(links: Iterable[int]) -> Degrees:
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """What training had spent, both passes together, after an iteration."""
+    """Total cost of training, both passes together, after an iteration."""
 
     actions: int
     characters: int
@@ -165,7 +165,7 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 def tokens_of(event: Ended | Row) -> int:
-    """What a model used in a pass; 0 where no model ran."""
+    """Return the tokens a model used in a pass; 0 if no model ran."""
     usage = event.usage or {}
     return sum(count for name in ("prompt", "completion") if isinstance(count := usage.get(name, 0), int))
 
@@ -189,7 +189,7 @@ class Trained(Workspace):
 
     @cached_property
     def spent(self) -> dict[int, Spent]:
-        """By iteration; characters are what the agents were given to read."""
+        """Return the cost by iteration; characters are those the agents were given to read."""
         found: dict[int, Spent] = {0: Spent(0, 0)}
         actions = characters = tokens = 0
 

@@ -1,6 +1,6 @@
-"""Upkeep: how well the indexes of a store hold up when a round of updates changes the facts.
+"""Upkeep of a store: the quality of its indexes after a round of updates changes the facts.
 
-Apply a round with `round_event`, and score the store right after it and again after the curator's work.
+Apply a round with `round_event`; score the store right after it and again after the curator's work.
 """
 
 from __future__ import annotations

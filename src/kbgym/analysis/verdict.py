@@ -1,4 +1,4 @@
-"""Compare two exams of the same questions and say whether the trained store helps.
+"""The verdict on a trained store, by comparison of two exams of the same questions.
 
 The verdict is `helps`, `hurts` or `no difference shown`. Questions that share a key or a page are clustered. A store
 helps if its answers are better, or if it takes fewer actions and accuracy is shown not to be lower by more than 3
@@ -27,7 +27,7 @@ Keys = Mapping[str, Sequence[Hashable]]  # by the text of the question
 UNSHOWN: Word = "no difference shown"
 LEVEL = 0.05
 MARGIN = 0.03  # of accuracy
-GAIN = 0.20  # the relative saving of actions that users care about
+GAIN = 0.20  # the smallest relative saving of actions of practical interest
 POWER = 0.80
 
 # Defines the words of a verdict wherever one is shown.
@@ -66,7 +66,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def too_few(self) -> bool:
-        """Whether there are too few keys or pages for any interval."""
+        """Return True if there are too few keys or pages for any interval."""
         return self.effective < FEWEST
 
     @property
@@ -97,7 +97,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def outlook(self) -> str:
-        """What the interval of actions excludes, or how many questions would decide."""
+        """Return the range that the interval of actions excludes, or how many more questions would decide."""
         if self.rho.high < 1:
             return "Fewer actions alone are no help: questions on more keys or pages would decide on accuracy."
         if self.rho.low > 1 - GAIN:

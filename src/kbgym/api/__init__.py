@@ -1,6 +1,6 @@
-"""A world, a run or a store as one opened thing, for Python, the command line, the server and the viewer alike.
+"""The Python API: worlds, runs and stores as one opened object, shared by the command line, the server and the viewer.
 
-Who only opens one does not load what makes them.
+Modules that train or import are loaded on demand.
 """
 
 import importlib

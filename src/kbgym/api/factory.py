@@ -1,7 +1,7 @@
-"""Make the parts of a run by their names in its settings: embedders, agents, question sets.
+"""Factories for the parts of a run by their names in its settings: embedders, agents, question sets.
 
-An agent may also be given as it is: a callable without arguments that gives a policy for one pass, or a function from a
-view to an action.
+An agent may also be given as an object: a callable without arguments that returns a policy for one pass, or a function
+from a view to an action.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from kbgym.training.run import STRATEGIES, Run, Settings
 from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, observations_of, ranking_of, search_of
 from kbgym.worlds.world import Document, Question, World, source_pages
 
-if TYPE_CHECKING:  # who plays is loaded when somebody does: a search waits for what is imported here
+if TYPE_CHECKING:  # agents are loaded on use, to keep imports fast for search
     from kbgym.agents.llm.connect import Models
     from kbgym.training.session import Agents
 
-CASSETTE = "cassette.jsonl"  # what the models of a run said, beside its trace
-Player = str | Callable[..., Any]  # a name, a callable that gives a policy, or a function of a view
+CASSETTE = "cassette.jsonl"  # recorded model replies, beside the run's trace
+Player = str | Callable[..., Any]  # a name, a callable that returns a policy, or a function of a view
 
 
 def embedder_named(name: str) -> CachedEmbedder:
@@ -64,11 +64,11 @@ def beside_on_page(documents: Iterable[Document]) -> Beside:
     return found
 
 
-# -- who plays --------------------------------------------------------------------------------------------------------
+# -- agents ------------------------------------------------------------------------------------------------------------
 
 
 class _FunctionPolicy:
-    """A function of a view as a policy."""
+    """A policy that calls a function of a view."""
 
     def __init__(self, function: Callable[[View], Any]) -> None:
         self._function = function
@@ -80,7 +80,7 @@ class _FunctionPolicy:
 
 
 def agent_of(who: Player, role: Role, models: Models | None = None, strategy: str = "paper", **told: Any) -> Agent:
-    """Return what makes a policy for each pass of a role; `told` is passed on to models."""
+    """Return a factory of policies for the passes of a role; `told` is passed to models."""
     if isinstance(who, str):
         from kbgym.agents.registry import make_agent
 
@@ -91,7 +91,7 @@ def agent_of(who: Player, role: Role, models: Models | None = None, strategy: st
         inspect.signature(who).bind()
     except TypeError:
         return lambda: _FunctionPolicy(who)
-    except ValueError:  # a callable of C tells nothing of itself
+    except ValueError:  # a callable written in C has no signature
         pass
     return who
 
@@ -104,7 +104,7 @@ def kept_beside(out: str | Path | None) -> Path | None:
 
 
 def name_of(who: Player) -> str:
-    """Return the name of a player in settings and traces."""
+    """Return the name of an agent in settings and traces."""
     if isinstance(who, str):
         return who
     return f"{getattr(who, '__module__', '')}:{getattr(who, '__qualname__', type(who).__qualname__)}"
@@ -120,7 +120,7 @@ def agents_named(
 ) -> Agents:
     """Make all agents that a run's settings name; models share one client and one budget.
 
-    What the world says of itself stands in their prompts; what commands print is kept in the file `kept`.
+    Prompts include the world's description of itself; the output of commands is kept in the file `kept`.
     """
     from kbgym.agents.llm.policy import LLMAgent, LLMJudge
     from kbgym.agents.registry import make_judge
@@ -150,7 +150,7 @@ def agenda_for(settings: Settings, world: World | None) -> Callable[[], Agenda]:
 
 @contextmanager
 def models_for(names: Iterable[str], models: Models | None = None, **options: Any) -> Iterator[Models | None]:
-    """Yield the given models, or new ones that are closed at the end; None if no player is a model."""
+    """Yield the given models, or new ones that are closed at the end; None if no agent is a model."""
     from kbgym.agents.llm.connect import Models, Options, is_model
     from kbgym.sync import run_sync
 
@@ -185,14 +185,14 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
     return made
 
 
-GATE = 20  # held-out questions, and as many answered last, that edits are judged by on real text
+GATE = 20  # held-out questions, and as many recently answered ones, by which edits are judged on real text
 
 
 def training_settings(world: World, out: Path, **given: Any) -> Settings:
     """Return the settings of a training on a world, with defaults that suit the world.
 
-    Who plays, what is searched by and how results read follow from the kind of world, unless they were named; where a
-    run stands already, they are what it began with.
+    Agents, search engine and format of results follow from the kind of world, unless they are named; an existing run
+    keeps its own.
     """
     from kbgym.training.lessons import schedule
 
@@ -212,14 +212,14 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
     who = agent_for(world)
     given = {**given, "reader": given.get("reader") or who, "curator": given.get("curator") or who}
     search = given.get("search") or search_named(search_of(world))
-    # What has links is said on real text, and to whoever knows no wording.
+    # Link counts are shown on real text, and to agents that know no index wording.
     usual = "rich" if given["reader"] == "general" else observations_of(world)
     observations = given.get("observations") or usual
     embedder = given.get("embedder") or ("none" if search == "words" else None)
     budget = given.get("forward_budget") or budget_of(world)
     chosen = {"search": search, "embedder": embedder, "observations": observations, "forward_budget": budget}
     chosen["ranking"] = given.get("ranking") or ranking_of(world)
-    if who == "general":  # on real text edits answer to questions, and the curator completes fields
+    if who == "general":  # on real text, questions judge the edits, and the curator completes fields
         chosen["strategy"] = given.get("strategy") or "class"
         alone = given.get("batch_size") in (None, 1)
         chosen["gate"] = GATE if given.get("gate") is None and alone else given.get("gate")

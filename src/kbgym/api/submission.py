@@ -1,4 +1,4 @@
-"""Submissions: an exam as one file that anybody can verify.
+"""Submissions: an exam as one file that anyone can verify.
 
     submission.json     the header of the exam and a hash of every other file
     rows.jsonl          the rows, with every action of every pass
@@ -7,8 +7,8 @@
     world/...           the world, if the store does not hold it
 
 Verification repeats the exam without the reader: the store is rebuilt from its trace, every action of every row is
-applied to it and must give the recorded result, and every answer is graded again. It cannot show whether the reader
-knew the answers before, its name, the tokens it used, or a setting that would not have changed any result.
+applied to it and must give the recorded result, and every answer is graded again. It cannot verify that the
+answers were unknown to the reader, its name, its token usage, or settings without an effect on any result.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _STORE = (
     *_WORLD,
     *(f"world/{n}" for n in _WORLD),
 )
-_MOST = 4 << 30  # bytes that a submission may unfold to
+_MOST = 4 << 30  # maximum uncompressed size in bytes
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ def pack(rows: Path, store: str, world: Path | None, out: Path) -> Submission:
         about = Submission(header, hashes, digest_of([header, hashes]))
         with write_whole(out) as made, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
             packed.writestr(zipfile.ZipInfo(_ABOUT), pretty(about))
-            for name, file in sorted(files.items()):  # without a date: the same exam gives the same bytes
+            for name, file in sorted(files.items()):  # without dates, so that the same exam gives the same bytes
                 packed.writestr(zipfile.ZipInfo(name), read_file(file), zipfile.ZIP_DEFLATED)
     return about
 
@@ -123,7 +123,7 @@ def check(file: Path, world_hash: str | None = None, tick: ProgressCallback | No
             is_split = opened.world is not None and tuple(asked) == opened.world.split(header.set)
     for row, made_row in zip(rows, again, strict=True):
         claimed_row, done = msgspec.structs.asdict(row), msgspec.structs.asdict(made_row)
-        done |= {name: claimed_row[name] for name in ("usage", "conversation")}  # these cannot be repeated
+        done |= {name: claimed_row[name] for name in ("usage", "conversation")}  # these cannot be reproduced
         for name, value in claimed_row.items():
             _same(file, value, done[name], f"{name} of question {row.id}")
     return Checked(header, again, is_split)
@@ -172,7 +172,7 @@ def _asked(opened: Workspace, header: ExamHeader, rows: Sequence[Row]) -> list[Q
 
 
 def _unpacked(file: Path, folder: Path) -> Submission:
-    """Unpack a submission. Raise Damaged or Failed if it holds other files than its head says."""
+    """Unpack a submission. Raise Damaged or Failed if its files differ from those its head lists."""
     try:
         with zipfile.ZipFile(file) as packed:
             names = [one.filename for one in packed.infolist()]

@@ -1,4 +1,4 @@
-"""Train a run on a world, and import files as a world."""
+"""Training of a run on a world, and import of files as a world."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def train(
 ) -> Workspace:
     """Train a store on a world's questions and open the run. Interrupted training goes on when it is called again.
 
-    Without names the reference agents play where they know the world's grammar, and the general ones elsewhere.
-    `begins` is a store to train on top of, such as an arm's; `settings` are the fields of `Settings`: questions,
-    epochs, seed, strategy, embedder and so on.
+    The default agents are the reference agents if they know the world's grammar, else the general ones. `begins` is
+    a store to train on top of, such as an arm's; `settings` are fields of `Settings`: questions, epochs, seed,
+    strategy, embedder and so on.
     """
     taught = world if isinstance(world, World) else World.load(Path(world))
     store, said = beginning(begins, taught) if begins is not None else (None, None)
     names = {"reader": reader and name_of(reader), "curator": curator and name_of(curator), "begins": said}
     chosen = training_settings(taught, Path(out), **names, **settings)
-    agents_named(chosen, models, reader, curator)  # refuses whom it does not know, before anything is written
+    agents_named(chosen, models, reader, curator)  # rejects unknown agents before anything is written
     run = Run.open_or_create(Path(out), taught, chosen, store)
     with models_for([chosen.reader, chosen.curator, chosen.judge], models, cassette=run.folder / CASSETTE) as shared:
         teach(trainer_for(run, agents_named(chosen, shared, reader, curator, taught, run.folder / KEPT)), tick)
@@ -85,14 +85,14 @@ def beginning(place: str | Path, world: World) -> tuple[Store, str]:
 
 
 def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: ProgressCallback | None = None) -> Trainer:
-    """Return a trainer with every document embedded; with a `url`, of the store there, which others may train too."""
+    """Return a trainer with every document embedded; with a `url`, one of a shared store that others may train too."""
     settings = run.settings
     if url is not None:
         if not is_url(url):
             raise BadInput(f"store {url} is no postgresql:// URL; without it the run's own folder keeps the store.")
         if settings.gate:
             raise BadInput("the gate judges one lesson at a time, which a store shared with others does not allow.")
-        there = not run.world.documents  # and nowhere else
+        there = not run.world.documents  # and nothing is written locally
         began = None if there else fingerprint_of(read_records(run.folder))
         check_database(url, began, settings.embedder, recorded_settings(settings, agents))
     beside = beside_on_page(run.world.documents)
@@ -120,7 +120,7 @@ def import_corpus(
     seed: int = 0,
     **options: Any,
 ) -> World:
-    """Your own files as a world, written to `out` if one is given; `options` are `language`, `links`, `code`,
+    """Import files as a world, written to `out` if one is given; `options` are `language`, `links`, `code`,
     `on_error`."""
     files = [paths] if isinstance(paths, str | Path) else paths
     made = make(

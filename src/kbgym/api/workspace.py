@@ -1,10 +1,10 @@
-"""A world, a run or a store, opened once: its settings, store, questions, search and exams.
+"""The workspace: a world, a run or a store, opened once, with its settings, store, questions, search and exams.
 
     with kbgym.open("runs/r0@57") as run:
         print(run.settings.reader, len(run.store), run.examine("reference", "test_in").summary.f1)
 
-World, run, settings, embedder and arm of a place are determined here and nowhere else. Everything is read when it is
-first asked for. An opened store is frozen; edit a copy.
+World, run, settings, embedder and arm of a place are determined only here. Everything is read lazily. Open stores are
+frozen; edit a copy.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from kbgym.training.run import Run, Settings
 from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, ranking_of, search_of
 from kbgym.worlds.world import Question, Source, World
 
-if TYPE_CHECKING:  # exams and arms are loaded when there is one: a search waits for what is imported here
+if TYPE_CHECKING:  # exams and arms are loaded on use, to keep imports fast for search
     from kbgym.agents.llm.connect import Models
     from kbgym.training.exam import Row, Summary
     from kbgym.training.exam_header import ExamHeader
 
 LIBRARIES = ("pandas", "polars")
-_LEFT_OUT = ("shots",)  # the steps of a pass are no column; they are on the rows themselves
+_LEFT_OUT = ("shots",)  # the steps of a pass are not a column; the rows have them
 
 
 def frame(values: Iterable[msgspec.Struct], **columns: Sequence[Any]) -> Any:
@@ -70,7 +70,7 @@ def frame(values: Iterable[msgspec.Struct], **columns: Sequence[Any]) -> Any:
 
 
 def _notebook() -> Any:
-    """Return what draws and compares; it stands above this package and is loaded when a notebook asks for it."""
+    """Return the notebook module, which is a layer above this package and is loaded on use."""
     return import_module("kbgym.integrations.notebook")
 
 
@@ -89,7 +89,7 @@ Kind = Literal["world", "run", "store"]
 
 
 class Ranked(msgspec.Struct, frozen=True):
-    """A document that was found, and how near it is."""
+    """A search hit and its similarity."""
 
     id: str
     text: str
@@ -97,7 +97,7 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class Exam(msgspec.Struct, frozen=True):
-    """The rows of an exam; `without` are those without a store, where the text is public and models may know it."""
+    """The rows of an exam; `without` are those without a store, if the text is public and models may know it."""
 
     rows: list[Row]
     without: list[Row] = []
@@ -122,7 +122,7 @@ class Exam(msgspec.Struct, frozen=True):
 
 
 class Workspace:
-    """One place at one iteration. `changes` are settings that replace what the place itself says."""
+    """One place at one iteration. `changes` are settings that override those of the place."""
 
     def __init__(self, where: str | Path, world: str | Path | World | None = None, **changes: Any) -> None:
         self.where = str(where)
@@ -131,11 +131,11 @@ class Workspace:
         self.at: int | None = None
         if not is_url(where):
             self.folder, self.at = folder_and_iteration(where)
-            initial_file(self.folder)  # refuses what is no store
+            initial_file(self.folder)  # rejects anything but a store
         self._world, self._changes = world, changes
         self._engine: environment.SearchEngine | None = None
-        self._has_own_store = False  # exams of a store made by hand are not the run's
-        self._brief = False  # somebody looks a few things up: no graph is made for that
+        self._has_own_store = False  # exams of a hand-made store are not the run's
+        self._brief = False  # few searches: building a graph would not pay
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
@@ -156,15 +156,15 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """Let go of what is held open; what was looked at stays."""
+        """Release open resources; loaded values stay available."""
         if "place" in vars(self):
             self.place.close()
 
-    # -- what it is ---------------------------------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def place(self) -> StoreBackend:
-        """Initial documents and the trace."""
+        """Return the initial documents and the trace."""
         return open_backend(self.where)
 
     @cached_property
@@ -249,7 +249,7 @@ class Workspace:
         """Return the first line of the trace, without opening a large store."""
         trace = self.folder / TRACE if self.folder is not None else None
         if trace is None or "place" in vars(self) or (has_begun(trace) and not trace.exists()):
-            return self.place.genesis  # or what it has to say about a trace that is gone
+            return self.place.genesis  # or report the error of a missing trace
         return next(read_lines(trace, Genesis), None) if has_begun(trace) else None
 
     @cached_property
@@ -319,7 +319,7 @@ class Workspace:
     def log(self) -> list[Entry]:
         """Return the iterations of the store, oldest first."""
         if self.at is not None:
-            _ = self.store  # says so when there is no such iteration
+            _ = self.store  # raises if there is no such iteration
         return [entry for entry in log(self.events) if self.at is None or entry.iteration <= self.at]
 
     # -- exams --------------------------------------------------------------------------------------------------------
@@ -327,10 +327,10 @@ class Workspace:
     def examine(self, reader: Player | None = None, set: str | Sequence[Question] = "test_in", **how: Any) -> Exam:
         """Ask a reader a set of questions on the frozen store, under the run's budget, memory and ranking.
 
-        Without a reader it is the one that suits the world.
+        The default reader is the one that suits the world.
 
-        `how` is what `examine_async` takes beside these; inside a running loop either may be used. What a model said is
-        kept beside `out`.
+        `how` are further arguments of `examine_async`; inside a running loop either may be used. Model replies are
+        recorded beside `out`.
         """
         from kbgym.sync import run_sync
 
@@ -351,12 +351,12 @@ class Workspace:
         header: ExamHeader | None = None,
         alone: bool = True,
     ) -> Exam:
-        """Keep rows in `out` as they come, and ask no question again that has a row.
+        """Write rows to `out` as they come, and skip questions that have a row.
 
         Without `out`, an exam of a named set by a named reader is kept in the run, if this is one.
 
-        `header` is what the file beside it says, where reader and set have names that are not known here. Without
-        `alone`, the reader is not asked without a store even where the text is public.
+        `header` overrides the header of the rows, for readers and sets with unknown names. If `alone` is False, the
+        reader is not examined without a store, even if the text is public.
         """
         from kbgym.training.exam import examine, examine_without
         from kbgym.training.exam_header import claim
@@ -384,9 +384,9 @@ class Workspace:
         return header_of(self.store, self.iteration, self.arm, world, agent, name, asked, self.settings)
 
     def reader(self, name: Player, models: Models | None = None, out: str | Path | None = None) -> Any:
-        """Return the reader of a name, told what the world says of itself.
+        """Return the reader of this name, with the world's description of itself.
 
-        What a command prints is kept beside `out`.
+        The output of a command is kept beside `out`.
         """
         return agent_of(name, "reader", models, kept=kept_beside(out), **self.told)
 
@@ -406,18 +406,18 @@ class Workspace:
 
     @property
     def told(self) -> dict[str, Any]:
-        """Return what a reader is told besides its skill: the world's description, the same for every store."""
+        """Return the context of a reader besides its skill: the world's description, the same for every store."""
         return {"about": description_for_prompt(self.world, keys=False) if self.world is not None else ""}
 
     @property
     def is_public(self) -> bool:
-        """Return True if a score means something only beside the score without a store."""
+        """Return True if a score is meaningful only beside the score without a store."""
         from kbgym.training.exam import is_public
 
         return self.world is not None and is_public(self.world) and len(self.store) > 0
 
     def exams(self) -> dict[str, list[Row]]:
-        """Return the rows of every exam kept in the run, by the exam's name."""
+        """Return the rows of every exam in the run, by the exam's name."""
         from kbgym.training.exam import read_rows
         from kbgym.training.exam_header import exam_files
 
@@ -425,10 +425,7 @@ class Workspace:
         return {file.stem: read_rows(file) for file in files}
 
     def frame(self, what: Literal["exams", "log", "documents", "questions"] = "exams") -> Any:
-        """Return the rows of its exams, its log, its documents or its questions as a pandas or polars frame.
-
-        Raise `BadInput` if there are none, instead of returning an empty frame.
-        """
+        """Return the rows of the exams, the log, the documents or the questions as a pandas or polars frame."""
         if what == "exams":
             rows = [(name, row) for name, rows in self.exams().items() for row in rows]
             if not rows:
@@ -469,6 +466,6 @@ class Workspace:
 def open(where: str | Path, world: str | Path | World | None = None, **changes: Any) -> Workspace:
     """Open a run, a run at an iteration (`RUN@57`), a store, a world, or `postgresql://...`.
 
-    `world` is where the questions are, unless the place has its own; `changes` replace settings of the place.
+    `world` has the questions, unless the place has its own; `changes` replace settings of the place.
     """
     return Workspace(where, world, **changes)

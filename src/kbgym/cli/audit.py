@@ -21,7 +21,7 @@ from kbgym.trace.folder import imported
 from kbgym.worlds.world import Document
 
 SHOWN = 3
-# Incomplete indexes, and members each misses, that are named on the screen; `--json` has them all.
+# Maximum incomplete indexes, and members of each, on the screen; `--json` lists all.
 INCOMPLETE, MISSING = 12, 5
 
 
@@ -50,7 +50,7 @@ def command(place: str, world: Path | None) -> Printed:
         found, used = health(opened.store, opened.world, tuple(began)), openings(opened.events)
         accounted = None
         if opened.run is not None:
-            with contextlib.suppress(BadInput):  # it holds no exams of this store beside the flat one's
+            with contextlib.suppress(BadInput):  # it has no exams of this store beside those of the flat one
                 accounted = account(opened.run.folder, opened.store)
     advices = [*advice(found, opened.name), *(advised(accounted, opened.name) if accounted else ())]
     proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advices]
@@ -61,14 +61,14 @@ def command(place: str, world: Path | None) -> Printed:
 
 
 def _originals(place: StoreBackend) -> dict[str, str]:
-    """Return the originals of a store as imports changed them; a withdrawn one is not lost."""
+    """Return the originals of a store as changed by imports; withdrawn ones are not lost."""
     began = [Document(origin, record.text) for record in place.initial for origin in record.origins]
     upto = [event for event in place.events if place.at is None or getattr(event, "iteration", 0) <= place.at]
     return {id: document.text for id, document in imported(began, upto).items()}
 
 
 def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
-    """Return the result as JSON has it; `precision` and `recall` are null if the world has no facts."""
+    """Return the result for JSON; `precision` and `recall` are null if the world has no facts."""
     audit, total = found.audit, found.audit.total
     same = ("links", "duplicates", "same_texts", "same_keys", "lost", "incomplete", "biggest", "ledger")
     return {
@@ -91,7 +91,7 @@ def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
 
 
 def _use(accounted: Accounting) -> list[str]:
-    """Return lines on the documents that gained and lost most, by estimate."""
+    """Return lines on the documents with the largest estimated gain and loss."""
     opened = [one for one in accounted.indexes if one.questions]
     lines = [
         f"opened by {accounted.n} exam questions ({', '.join(accounted.sets)}): {len(opened):,} of "

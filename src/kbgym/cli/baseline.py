@@ -1,4 +1,4 @@
-"""`kbgym baseline`: the store one arm makes of a world's documents."""
+"""`kbgym baseline`: the store that an arm builds from a world's documents."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from kbgym.worlds.world import World
 @click.argument("arm")
 @option("world", "--world", "folder", required=True, help="The documents.")
 @click.option("--out", required=True, metavar="STORE", help="The folder or postgresql:// URL to write.")
-@click.option("--seed", default=0, show_default=True, help="Decides ties where an arm has any (graphrag).")
+@click.option("--seed", default=0, show_default=True, help="Seed for breaking ties (graphrag).")
 @options("embedder", default="")
-@click.option("--agent", help="graphrag: who writes the summaries, llm:PROVIDER/MODEL.  [default: a rule]")
+@click.option("--agent", help="graphrag: writer of the summaries, llm:PROVIDER/MODEL.  [default: a rule]")
 @spending_options
 def command(arm: str, folder: Path, out: str, seed: int, embedder: str, agent: str | None, **flags: Any) -> Printed:
     """Build the store of one ARM from a world's documents alone, without questions or expected answers.
 
-    Only graphrag can use a model: --agent names the one that writes its summaries. The folder holds records.jsonl, and
-    arm.json with the arm's name, its engine and its notes.
+    Only graphrag can use a model: --agent names the model that writes its summaries. The folder contains records.jsonl,
+    and arm.json with the arm's name, engine and notes.
 
     \b
     Example:
@@ -55,7 +55,7 @@ def command(arm: str, folder: Path, out: str, seed: int, embedder: str, agent: s
     if agent is None:
         built = build_arm(arm, world, lambda: embedder_named(embedder), seed)
     else:
-        # The cassette lies beside the store, which may be no folder at all.
+        # The cassette is kept beside the store, which may be a database.
         cassette = Path(f"{out}.{CASSETTE}") if agent.startswith("llm:") and not is_url(out) else None
         confirm = partial(spending.confirm_requests, agent, completion=COMPLETION)
         with spending.models([agent], cassette) as models, progress("summarising") as tick:

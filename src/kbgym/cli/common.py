@@ -1,6 +1,6 @@
-"""Options, progress bars and printing that all verbs share.
+"""Options, progress bars and output shared by all verbs.
 
-A verb returns its result for `--json` and a text for people.
+A verb returns a result for `--json` and a text for people.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kbgym.sanitize import number_in, safe_json, safe_text
 from kbgym.search.base import SearchKind
 from kbgym.trace.url import is_url, shown
 
-if TYPE_CHECKING:  # an agent that starts a server waits for what is imported here
+if TYPE_CHECKING:  # keep imports few: agents that start a server wait for them
     from kbgym.training.run import Settings
     from kbgym.worlds.world import World
 
@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Printed = tuple[dict[str, Any], str | Sequence[str]]  # for machines, for people
 Verb = Callable[..., Printed | None]
 
-# ProgressCallback(done, total, note): what long work calls as it goes; the note is shown behind the bar.
+# ProgressCallback(done, total, note): progress of long work; the note is shown after the bar.
 
 
 class _StorePlace(click.Path):
@@ -74,7 +74,7 @@ def size_options(command: F) -> F:
 
 
 def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[Verb], click.Command]:
-    """Make a command with `--json` and `--quiet` of a function that returns its result and its text."""
+    """Decorate a function that returns a result and a text as a command with `--json` and `--quiet`."""
 
     def made(work: Verb) -> click.Command:
         given_flags = work.__dict__.pop("__click_params__", [])
@@ -94,12 +94,12 @@ def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[
 def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str | Sequence[str]) -> None:
     """Print a verb's result: JSON for machines, or `text` for people.
 
-    Where a stranger's ids and texts stand in it, `text` is a list of lines: what they hold cannot begin another.
+    If it contains untrusted ids and texts, `text` is a list of lines, so that their content cannot start a new line.
     """
     if as_json:
         try:
             data = encode(result)
-        except UnicodeEncodeError:  # a file's name that is no text
+        except UnicodeEncodeError:  # a file name that is not valid Unicode
             data = json.dumps(msgspec.to_builtins(result), sort_keys=True).encode()
         click.echo(safe_json(data))
     elif not quiet:
@@ -108,19 +108,19 @@ def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str | Sequ
 
 
 def is_silent() -> bool:
-    """Return True if the current verb prints its result only."""
+    """Return True if the current verb prints only its result."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.params.get("quiet") or context.params.get("as_json"))
 
 
 def say(sentence: str | None) -> None:
-    """Print a line for people on stderr, unless only the result was asked for."""
+    """Print a line for people on stderr, unless only the result is wanted."""
     if sentence and not is_silent():
         click.echo(sentence, err=True)
 
 
 def seeds_in(text: str) -> tuple[int, ...]:
-    """`--seeds`: 0,1,2 or 0-4 as numbers."""
+    """Return the numbers in `--seeds`: 0,1,2 or 0-4."""
     found: list[int] = []
     for part in text.split(","):
         low, dash, high = part.strip().partition("-")
@@ -132,7 +132,7 @@ def seeds_in(text: str) -> tuple[int, ...]:
 
 
 def world_values(world: World) -> dict[str, Any]:
-    """Return what every verb that makes a world reports."""
+    """Return the result shared by all verbs that make a world."""
     counts = {"documents": len(world.documents), "questions": len(world.questions)}
     return {**counts, "splits": world.splits, "hash": world.hash}
 
@@ -164,12 +164,12 @@ def with_search(world: World, search: SearchKind | None) -> World:
 
 serving_options = flags(
     options("reader", "curator", "judge"),
-    click.option("--trust", is_flag=True, help="Accept the agents that the folder names, now and later."),
+    click.option("--trust", is_flag=True, help="Trust the agents that the folder names from now on."),
 )
 
 
 def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, frozenset[str]]:
-    """Return the settings of a store with the given ones in their place, and the agents that may play."""
+    """Return the settings of a store, overridden by the given ones, and the agents that may run."""
     from kbgym.agents.trust import allowed
     from kbgym.api import open
     from kbgym.worlds.kinds import why_agent
@@ -178,7 +178,7 @@ def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, fr
     with open(place, **{name: value for name, value in given.items() if name != "trust"}) as opened:
         settings = opened.settings
         unnamed = not (given["reader"] and given["curator"])
-        # A trace that lost everything is no new one, and says so when its events are asked for.
+        # A trace that lost all its events is not new, and raises when they are read.
         if opened.is_new and unnamed and opened.world is not None and not opened.events:
             say(why_agent(opened.world))
     names = [getattr(settings, role) for role in roles]

@@ -1,4 +1,4 @@
-"""`kbgym connect`: a store in an agent's own configuration, and the skill that goes with it."""
+"""`kbgym connect`: an MCP server for a store in an agent's own configuration, and its skill."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from kbgym.gym.tools import Role
 from kbgym.serving.connect import AGENTS, AgentFile, Entry
 from kbgym.trace.url import is_url
 
-_MOST = 10_000_000  # bytes of a configuration file
+_MOST = 10_000_000  # maximum bytes of a configuration file
 
 
 @verb("connect")
 @click.argument("program", metavar="AGENT", type=click.Choice(list(AGENTS)))
 @place("STORE", type=STORE)
 @click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
-@click.option("--name", default="kbgym", show_default=True, help="What the agent calls it; one for every store.")
+@click.option("--name", default="kbgym", show_default=True, help="Server name in the agent; unique per store.")
 @click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="[default: where the agent looks]")
-@click.option("--write", is_flag=True, help="Change the file; without it, only what would change is shown.")
-@click.option("--remove", is_flag=True, help="Take the entry out again.")
+@click.option("--write", is_flag=True, help="Write the file; without it, only show the change.")
+@click.option("--remove", is_flag=True, help="Remove the entry.")
 @click.option(
-    "--skill", type=click.Path(path_type=Path, file_okay=False), help="Also SKILL.md, in NAME in this folder."
+    "--skill", type=click.Path(path_type=Path, file_okay=False), help="Also write NAME/SKILL.md in this folder."
 )
 @click.option("--url", help="Connect to this kbgym server over HTTP instead of a folder.")
 @click.option("--token", help="With --url: the token of this agent.")
@@ -84,7 +84,7 @@ def command(
     }
     if not changes:
         return result, f"{path} says so already; nothing is changed."
-    end = f"Written; {kind.title} reads it when it starts." if write else "Nothing is written; say --write to do so."
+    end = f"Written; {kind.title} reads it when it starts." if write else "Nothing was written; say --write to do so."
     return result, [*lines, end]
 
 
@@ -120,7 +120,7 @@ def _difference(path: Path, before: str, after: str) -> list[str]:
 
 
 def _write(path: Path, text: str, private: bool) -> None:
-    """Put in place whole, also behind a link, with the rights it had. What is left without anything in it goes."""
+    """Replace the file atomically, keeping links and permissions. Remove it if no content is left."""
     path = path.resolve()
     if text.strip() in ("", "{}"):
         path.unlink(missing_ok=True)
@@ -138,7 +138,7 @@ def _write(path: Path, text: str, private: bool) -> None:
 
 
 def skill_text(name: str, role: Role) -> str:
-    """Return the skills of a role in the form agents load."""
+    """Return the skills of a role in the format that agents load."""
     from kbgym.agents.llm.prompting import prompt
     from kbgym.serving.mcp_tools import TEACH
 

@@ -1,4 +1,4 @@
-"""Import documents as a world, and keep a store in step with them."""
+"""`kbgym import corpus` and `kbgym watch`: documents as a world, and a store that follows them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from kbgym.trace.url import is_url
 @options("language", default="en")
 @options("site", "about", default="")
 @options("follow", default=False)
-@click.option("--seed", default=0, show_default=True, help="Decides the splits where the questions give none.")
+@click.option("--seed", default=0, show_default=True, help="Seed for splits that the questions do not give.")
 @click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
-@click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store that follows as well.")
+@click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store to update too.")
 @options("search")
 @output_options
 def corpus_command(
@@ -61,7 +61,7 @@ def corpus_command(
     Markdown, reStructuredText, HTML, text, YAML, TOML, JSON, JSONL, CSV and notebooks are read; with kbgym[documents]
     also PDF, DOCX, PPTX, XLSX and EPUB. Each page gives a card (title, fields, first sentence) and passages of 600 to
     900 characters; with --unit sentence, each sentence, table row, field and code block is a document. Every document
-    keeps its place in its file. What is left out is reported. The world is written whole or not at all.
+    records its position in its file. Omitted text is reported. The world is written atomically.
 
     \b
     Example:
@@ -215,17 +215,16 @@ def _some(lines: list[str]) -> list[str]:
 
 @click.command("watch", cls=Command)
 @place("FOLDER...", "documents", "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
-@option("run", "--store", "store", type=str, required=True, help="The run or store that follows.")
-@click.option("--every", default=2.0, show_default=True, type=click.FloatRange(min=0.05), help="Seconds between looks.")
+@option("run", "--store", "store", type=str, required=True, help="The run or store to update.")
+@click.option("--every", default=2.0, show_default=True, type=click.FloatRange(min=0.05), help="Seconds between polls.")
 @output_options
 def watch_command(paths: Sequence[Path], store: str, every: float, as_json: bool, quiet: bool) -> None:
     """Keep a store in step with the files it was made from, until interrupted.
 
-    Files are read again when their time or size changed, and what they say now becomes one iteration of the store's
-    history: sentences that did not change keep their ids, also in a file that was renamed, and what agents wrote stays.
-    Every change is a line. Servers that only read the store (`kbgym serve STORE --mcp --role reader`) follow by
-    themselves; while another process writes to it, changes wait. The world folder is left as it is. With --json every
-    update is one object.
+    Files are read again when their modification time or size changes, and each update is one iteration of the store's
+    history. Unchanged sentences keep their ids, even in renamed files, and documents written by agents are kept. Every
+    update prints a line, or an object with --json. Read-only servers (`kbgym serve STORE --mcp --role reader`) pick up
+    updates automatically; while another process writes to the store, updates wait. The world folder is not changed.
 
     \b
     Example:
@@ -242,7 +241,7 @@ def watch_command(paths: Sequence[Path], store: str, every: float, as_json: bool
     while True:
         try:
             followed = watcher.look()
-        except KbgymError as problem:  # a file half written, another writer: the next look may go well
+        except KbgymError as problem:  # a partly written file or another writer: the next poll may succeed
             if str(problem) != said:
                 say(f"{problem} Retrying.")
             said, followed = str(problem), None

@@ -1,6 +1,6 @@
-"""`kbgym doctor`: can this agent play, how fast, and at what price? Ten short passes over a store of two dozen lines.
+"""`kbgym doctor`: check of an agent, its latency and its price, by ten short passes over a small store.
 
-Whether the answers are right is shown but decides nothing: the question here is whether the path works.
+The correctness of answers is shown but decides nothing: the check is about the path to the agent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kbgym.search.engine import Engine
 from kbgym.store import Record, Store, source
 
 BUDGET = 8
-# More malformed replies than this, or more failed passes, and a run would mostly measure the agent's mistakes.
+# With more malformed replies or failed passes than this, a run would mostly measure the agent's mistakes.
 WORST_RATE, WORST_FAILED = 0.25, 2
 
 _SENTENCES = """\
@@ -79,7 +79,7 @@ _CURATED = (1, 6)
 
 
 class DoctorCheck(msgspec.Struct, frozen=True):
-    """One thing looked at. Only a `needed` one decides whether the agent can play."""
+    """The result of one check. Only a `needed` check decides whether the agent can play."""
 
     name: str
     ok: bool
@@ -88,7 +88,7 @@ class DoctorCheck(msgspec.Struct, frozen=True):
 
 
 class Timed:
-    """A provider that notes how long each request took."""
+    """A provider that records the duration of each request."""
 
     def __init__(self, provider: Provider, seconds: list[float]) -> None:
         self.where, self.close = provider.where, provider.close
@@ -181,7 +181,7 @@ def small_store() -> Store:
 
 
 async def _episodes(reader: Agent, curator: Agent | None, tick: Any) -> list[Transcript]:
-    """Eight readers side by side, then a curator after two of them on a store of its own."""
+    """Play eight readers concurrently, then a curator after two of them on its own store."""
     done = 0
 
     def environment() -> Environment:
@@ -215,7 +215,7 @@ def _graded(forward: Transcript, gold: str) -> tuple[float, Any]:
     return f1, "right" if f1 == 1.0 else "wrong"
 
 
-# -- what they show -------------------------------------------------------------------------------------------------
+# -- results --------------------------------------------------------------------------------------------------------
 
 
 def _played(passes: list[Transcript]) -> DoctorCheck:

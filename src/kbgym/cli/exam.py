@@ -1,4 +1,4 @@
-"""Examine frozen stores and draw probe groups."""
+"""`kbgym exam` and `kbgym probe`: exams of frozen stores, and probe groups."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ engine_options = flags(options("engine", default="local", type=click.Choice(NAME
 
 
 class Where:
-    """The flags as values."""
+    """The values of the exam flags."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        """Take this module's flags out of all the flags of a verb."""
+        """Take this module's flags from all flags of a verb."""
         self.name: Name = given.pop("engine")
         self._workers: int | None = given.pop("workers")
         self._address: str | None = given.pop("address")
@@ -46,14 +46,14 @@ class Where:
 
     @contextmanager
     def opened(self) -> Iterator[WorkEngine]:
-        """Ray prints what it has to say of a lost worker to stdout, which is the verb's."""
+        """Open the exam with stdout redirected: Ray prints messages about lost workers there."""
         with redirect_stdout(sys.stderr), opened(self.name, self._workers, self._address) as engine:
             yield engine
 
 
 @verb("exam")
 @place("STORE", name="store")
-@click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
+@click.option("--world", type=click.Path(path_type=Path), help="The world with the questions.  [a run's own]")
 @options("set", default="test_in")
 @options("agent")
 @click.option(
@@ -92,16 +92,16 @@ def command(
         models = held.enter_context(spending.models([agent], cassette))
         with progress("embedding") as tick:
             opened.embedded(tick)
-        # Elsewhere, who reads is made on the spot.
+        # Otherwise the reader is chosen by the world.
         reader = opened.reader(agent, models, out) if where.is_here else None
         if out is not None:
             check_header(out, header)
         files = [out, *([no_store_file(out) if out else None] if opened.is_public else [])]
         left = sum(len(questions) - (len(read_rows(file)) if file else 0) for file in files)
-        say(why)  # once nothing can be wrong any more with what was given
+        say(why)  # after all arguments were validated
         spending.confirm(agent, {"exam": left})
         with progress(f"exam {set_name}") as tick:
-            passes = PASSES * spending.concurrency  # the models' client holds requests to the limit asked for
+            passes = PASSES * spending.concurrency  # the client of the models enforces the requested limit
             counted = with_spend(tick, models, passes)
             if reader is not None:
                 exam = opened.examine(reader, questions, out=out, concurrency=passes, tick=counted, header=header)
@@ -132,8 +132,8 @@ def command(
 @verb("probe")
 @place("RUN", name="run_folder", type=click.Path(path_type=Path))
 @click.option("--world", type=click.Path(path_type=Path), help="Must be the run's own; optional.")
-@click.option("--n", "size", default="34", show_default=True, help="Questions a group, or `all`.")
-@click.option("--seed", default=0, show_default=True, help="Decides which unseen questions are drawn.")
+@click.option("--n", "size", default="34", show_default=True, help="Questions per group, or `all`.")
+@click.option("--seed", default=0, show_default=True, help="Seed for drawing unseen questions.")
 def probe_command(run_folder: Path, world: Path | None, size: str, seed: int) -> Printed:
     """Draw the gradient's question groups for a trained RUN and keep them in it.
 
@@ -153,7 +153,7 @@ def probe_command(run_folder: Path, world: Path | None, size: str, seed: int) ->
 
 
 def how_many(size: str) -> int | None:
-    """The value of `--n`; None is all there are."""
+    """Return the value of `--n`; None means all there are."""
     if size != "all" and not size.isdigit():
         raise BadInput(f"--n takes a number or `all`, not {size!r}.")
     return None if size == "all" else int(size)

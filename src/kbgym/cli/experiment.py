@@ -1,4 +1,4 @@
-"""Run experiments over arms, question groups and seeds."""
+"""`kbgym experiment`: experiments over arms, question groups and seeds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ARMS_OF: dict[str, tuple[str, ...]] = {
 STRATEGIES = {"paper-original": "paper", "public": "paper,paper+pages"}
 UNIVERSE = Path("shared/data/paper-universe.json")
 READERS = ("reference", "general", *(f"neutral:{name}" for name in NEUTRAL_READERS))
-USUAL = 100  # questions a group, for the forecast where all there are will be asked
+USUAL = 100  # assumed questions per group, for the forecast if all available ones are asked
 PROBED = ("trained", "both", "one", "neither")
 
 
@@ -78,29 +78,29 @@ def command() -> None:
 )
 @click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
 @click.option("--arms", help=f"Arms and controls, by comma.  [default: {','.join(ARMS)}]")
-@click.option("--strategy", help="A training for each, by comma, such as paper,paper+hipporag.")
+@click.option("--strategy", help="Comma-separated strategies to train, such as paper,paper+hipporag.")
 @click.option(
     "--vary",
     default="strategy",
     metavar="NAME[=VALUES]",
-    help="What an ablation varies: strategy, budget, questions, ranking or gate.",
+    help="Setting an ablation varies: strategy, budget, questions, ranking or gate.",
 )
-@click.option("--n", "size", default="34", show_default=True, help="Exam questions a group, or `all`.")
+@click.option("--n", "size", default="34", show_default=True, help="Exam questions per group, or `all`.")
 @click.option("--questions", default=100, show_default=True, type=click.IntRange(min=1), help="Training questions.")
-@click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="How often each is asked.")
-@click.option("--agent", help="Who reads and curates.  [default: by the world]")
+@click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="Passes over the questions.")
+@click.option("--agent", help="Reader and curator.  [default: by the world]")
 @click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
 @options("embedder", default="all-MiniLM-L6-v2")
 @options("readers", default="")
-@options("workers", default=1, help="Seeds side by side.  [1]")
+@options("workers", default=1, help="Seeds to run in parallel.  [1]")
 @options("hard", "trust", default=False)
 @spending_options
 def run_command(kind: Kind, out: Path, workers: int, **flags: Any) -> Printed:
     """Train and examine: for every seed a world, trainings, question groups, and exams of every arm on every group.
 
     `paper` is the paper's evaluation on generated worlds, `paper-original` the same on the authors' universe (--world
-    FILE) with their first 100 training questions, `ablation` varies one thing of the training, and `public` examines
+    FILE) with their first 100 training questions, `ablation` varies one setting of the training, and `public` examines
     every arm on a world of real text. The strategy `paper+hipporag` trains on top of the arm hipporag.
 
     Arms may include controls: wrong-answers, no-questions, random-questions.
@@ -157,14 +157,14 @@ def _world(kind: Kind, place: Path | None) -> World | None:
 
 
 def original(world: World, first: int = 100) -> World:
-    """Keep only the first training questions, as the authors trained; the others are asked of nobody."""
+    """Keep only the first training questions, as in the authors' training; the others are never asked."""
     left = {question.id for question in world.split("train")[first:]}
     kept = tuple(question for question in world.questions if question.id not in left)
     return msgspec.structs.replace(world, questions=kept)
 
 
 def _plan(kind: Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan, dict[int, World]]:
-    """Return what is to be done, and the world of each seed if one was given."""
+    """Return the plan, and the world of each seed if one was given."""
     given = flags["arms"]
     named = _list(given) if given is not None else tuple(name for name in ARMS_OF[kind] if name in REGISTERED)
     controls = [name for name in CONTROLS if name in named and name != "no-questions"]
@@ -173,7 +173,7 @@ def _plan(kind: Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan,
         arm_named(name)
     readers = READERS if flags["readers"] == "all" else _list(flags["readers"])
     if kind == "paper-original" and not readers:
-        readers = (flags["agent"] or "reference",)  # with it come the eval split and the test splits
+        readers = (flags["agent"] or "reference",)  # it includes the eval split and the test splits
     for name in readers:
         if not is_model(name):
             make_agent(name, "reader")
@@ -215,12 +215,12 @@ def _settings(kind: Kind, world: World | None, worlds: dict[int, World], flags: 
 
 
 def _drawn(world: World, kind: Kind, seed: int) -> World:
-    """The world of a seed: of real text, with questions drawn so that no page is in two splits."""
+    """Return the world of a seed: real text, with questions drawn so that no page is in two splits."""
     return with_pages_apart(world, seed) if kind == "public" and not kind_of(world).has_pools else world
 
 
 def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_here: bool) -> None:
-    """One forecast and one question for all seeds. Exams that are there are not counted; trainings are, until whole."""
+    """Forecast the cost of all seeds and ask once. Finished exams and complete trainings are not counted."""
     n = plan.n or USUAL
     evaluated = len(world.split("eval")) if world else Sizes().eval_in + Sizes().eval_out
     tests = len(world.split("test_in") + world.split("test_out")) if world else Sizes().test_in + Sizes().test_out
@@ -243,12 +243,12 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
                 missing += tests * sum(not (kept / f"{store}-test_in.jsonl").exists() for store in final)
             plans.append((reader or plan.reader, {"exam": missing}))
     if not is_here and any(name.startswith("llm:") for name, _ in plans):
-        raise BadInput("a model is asked from one process: leave workers out, and say --concurrency.")
+        raise BadInput("models run in one process: omit workers and use --concurrency.")
     spending.confirm_all(plans)
 
 
 def _run(out: Path, plan: Plan, workers: int, spending: Spending) -> None:
-    """Run seeds one after the other, or in processes of their own; the bar counts exams."""
+    """Run seeds sequentially, or in parallel processes; the bar counts exams."""
     stores = len(plan.arms) + len(plan.trainings)
     earlier = sum(len(snapshots(training.settings)) for training in plan.trainings if not training.control)
     sets = len(PROBED) + (2 if plan.readers else 0)
@@ -278,7 +278,7 @@ def _finished(out: Path, plan: Plan) -> int:
 
 
 def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
-    """Build an arm for an experiment; it is here because an experiment does not know the audit."""
+    """Build an arm for an experiment; here, because experiments are independent of the audit."""
     vectors = embedder_named(embedder)
     built = build_arm(arm, world, lambda: vectors, seed)
     truth = kind_of(world).truth(world)
@@ -298,7 +298,7 @@ def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
 
 
 def _values(vary: str, text: str, world: World | None) -> tuple[int | str, ...]:
-    """The values that were asked for; else, of the questions of a given world, as many as it has."""
+    """Return the requested values, or else all values that the questions of a given world allow."""
     if text:
         return tuple(part if (number := number_in(part)) is None else number for part in _list(text))
     if vary == "questions" and world is not None:

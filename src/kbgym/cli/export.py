@@ -66,7 +66,7 @@ def benchmark_command(name: str, seeds: str, out: Path) -> Printed:
 @click.option(
     "--preferences", "store", metavar="STORE", help="The FILEs are exams of this store: write pairs of passes."
 )
-@click.option("--world", type=click.Path(path_type=Path), help="Where the store's questions are.  [a run's own]")
+@click.option("--world", type=click.Path(path_type=Path), help="The world with the store's questions.  [a run's own]")
 @click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The JSONL file to write.")
 def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path | None, out: Path) -> Printed:
     """Write every pass recorded in a cassette as one line of chat messages, ready for fine-tuning.
@@ -98,7 +98,7 @@ def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path 
 @verb("pack", submit)
 @click.argument("rows", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--store", help="The store that was examined.  [default: the run that holds the rows]")
-@click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
+@click.option("--world", type=click.Path(path_type=Path), help="The world with the questions.  [a run's own]")
 @click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
 def pack_command(rows: Path, store: str | None, world: Path | None, out: Path) -> Printed:
     """Pack an exam, its ROWS, its questions and the history of its store into one file that others can check.
@@ -122,9 +122,9 @@ def pack_command(rows: Path, store: str | None, world: Path | None, out: Path) -
 
 @verb("verify", submit)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--world", type=click.Path(path_type=Path), help="The world it must be about, as you have it yourself.")
+@click.option("--world", type=click.Path(path_type=Path), help="The world the submission must match.")
 def verify_command(file: Path, world: Path | None) -> Printed:
-    """Do a submission again without its reader: rebuild the store, repeat every action, grade every answer.
+    """Repeat a submission without its reader: rebuild the store, repeat every action, grade every answer.
 
     With --world the submission must be about that very world; generate it yourself. What cannot be checked is whether
     the reader knew answers from elsewhere.

@@ -23,10 +23,10 @@ _DIALS = ("depth", "breadth", "passage", "time", "sources", "rounds", "wordings"
 
 
 @verb("generate")
-@click.option("--people", default=500, show_default=True, help="How many people; a tenth more are distractors.")
-@click.option("--seed", default=0, show_default=True, help="The same seed gives the same bytes.")
+@click.option("--people", default=500, show_default=True, help="Number of people; 10% more are distractors.")
+@click.option("--seed", default=0, show_default=True, help="Seed; output is deterministic.")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write the world to.")
-@click.option("--benchmark", type=click.Choice(["2", "3"]), default="2", show_default=True, help="Its version.")
+@click.option("--benchmark", type=click.Choice(["2", "3"]), default="2", show_default=True, help="Benchmark version.")
 @click.option("--pool", "template", metavar="TEMPLATE", help="Print this template's whole pool as JSONL instead.")
 @size_options
 @options(*_DIALS, "round", "hard")
@@ -88,7 +88,7 @@ def _v3(people: int, seed: int, sizes: Sizes, hard: bool, dials: dict[str, Any],
 
 
 def _print_lines(values: Iterable[object]) -> None:
-    """JSONL on stdout; a reader that stops early (`| head`) is no error."""
+    """Print JSON lines to stdout; a reader that stops early (`| head`) is not an error."""
     try:
         for value in values:
             sys.stdout.buffer.write(encode(value) + b"\n")

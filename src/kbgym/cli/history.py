@@ -1,4 +1,4 @@
-"""Inspect, verify and roll back the history of a store."""
+"""The history verbs of `kbgym store`: log, diff, blame, rollback and replay."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _document(record: Record) -> str:
 def blame_command(place: str, document: str) -> Printed:
     """Show which question and step wrote a document, changed it, and added each of its links.
 
-    What was rolled back is left out.
+    Rolled-back edits are omitted.
 
     \b
     Example:
@@ -174,7 +174,7 @@ def _author(author: Author) -> str:
 @verb("rollback")
 @place("STORE")
 @click.option("--to", type=int, required=True, metavar="N", help="The iteration to return to; 0 is the beginning.")
-@click.option("--reason", default="", help="Why; it is kept in the trace.")
+@click.option("--reason", default="", help="Reason, recorded in the trace.")
 def rollback_command(place: str, to: int, reason: str) -> Printed:
     """Return a store to an earlier iteration. The history is kept, so a rollback can be rolled back.
 
@@ -196,8 +196,8 @@ def rollback_command(place: str, to: int, reason: str) -> Printed:
 
 @verb("replay")
 @place("STORE")
-@click.option("--at", type=int, metavar="N", help="Stop after iteration N (STORE@N says the same); 0 is the start.")
-@click.option("--recover", "mend", is_flag=True, help="First cut a damaged trace to what is whole, keeping it beside.")
+@click.option("--at", type=int, metavar="N", help="Stop after iteration N (same as STORE@N); 0 is the start.")
+@click.option("--recover", "mend", is_flag=True, help="First cut a damaged trace to its valid part; keep a backup.")
 def replay_command(place: str, at: int | None, mend: bool) -> Printed:
     """Rebuild a store from its trace and verify every recorded result.
 

@@ -12,7 +12,7 @@ from kbgym.cli.main import Verbs
 from kbgym.cli.settings import options
 from kbgym.search.base import SearchKind
 
-# source: the module under kbgym.cli that defines its click command, and the line `kbgym import --help` shows
+# source: the module under kbgym.cli that defines its click command, and its line in `kbgym import --help`
 SOURCES: dict[str, tuple[str, str]] = {
     "paper-universe": ("imports:paper_universe", "The universe of the paper, as its authors published it."),
     "phantomwiki": ("imports:phantomwiki", "PhantomWiki, from the output folder of its generator."),
@@ -27,7 +27,7 @@ SOURCES: dict[str, tuple[str, str]] = {
 
 
 class Sources(Verbs):
-    """The sources, loaded as the verbs are."""
+    """The sources, loaded on demand like the verbs."""
 
     verbs: ClassVar = SOURCES
     sections: ClassVar = {"Sources": " ".join(SOURCES)}
@@ -47,8 +47,8 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
     @verb(dataset)
     @click.argument("file", type=click.Path(path_type=Path))
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
-    @click.option("--limit", type=click.IntRange(min=1), help="Take this many questions and their paragraphs.")
-    @click.option("--seed", default=0, show_default=True, help="Decides which questions, and the splits.")
+    @click.option("--limit", type=click.IntRange(min=1), help="Import only N questions and their paragraphs.")
+    @click.option("--seed", default=0, show_default=True, help="Seed for the sample and the splits.")
     @options("search")
     def command(file: Path, out: Path, limit: int | None, seed: int, search: SearchKind | None) -> Printed:
         from kbgym.corpus.public import read_public
@@ -95,7 +95,7 @@ musique = _command("musique", "a MuSiQue file", "musique_ans_v1.0_dev.jsonl")
 def paper_universe(file: Path, out: Path) -> Printed:
     """Make a world from the universe FILE that the paper's authors published.
 
-    Every gold is checked against the people the documents describe; writes the whole world or nothing.
+    Every gold is checked against the people in the documents. The world is written atomically.
 
     \b
     Example:

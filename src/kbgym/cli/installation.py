@@ -1,4 +1,4 @@
-"""Check an installation: the embedding model and the extras, with the command that adds what is missing."""
+"""Check of an installation: the embedding model and the extras, with the command to install missing ones."""
 
 from __future__ import annotations
 

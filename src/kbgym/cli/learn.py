@@ -1,4 +1,4 @@
-"""Learn from traffic, list the agenda and work it off."""
+"""`kbgym learn` and `kbgym store corrections`: learning from traffic, the agenda, and corrections."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def opened_online(
     settings, trusted = serving_settings(place, known)
     names = (settings.reader, settings.curator, settings.judge)
     with spending.models(names, None) as models:
-        # Every question is also asked of the flat store, and the gate asks again.
+        # Every question is also asked of the flat store, and the gate repeats passes.
         spending.confirm_all(training_plan(settings, lessons, lessons * (1 + gate["gate"])))
         yield open_online(
             place,
@@ -65,10 +65,10 @@ def opened_online(
 @verb("learn")
 @place("STORE", type=STORE)
 @click.option("--traffic", type=click.Path(path_type=Path, dir_okay=False), help="Learn from questions with answers.")
-@click.option("--agenda", is_flag=True, help="List what is worth indexing next; changes nothing.")
+@click.option("--agenda", is_flag=True, help="List the keys to index next; changes nothing.")
 @click.option("--idle", is_flag=True, help="Work off the agenda; no question is asked.")
-@click.option("--report", "as_digest", is_flag=True, help="Print what was learnt so far as Markdown.")
-@click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="With --idle: most actions.")
+@click.option("--report", "as_digest", is_flag=True, help="Print a report of learning as Markdown.")
+@click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="With --idle: action limit.")
 @gate_options
 @click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions per window.")
 @options("strategy", "embedder")
@@ -165,9 +165,9 @@ def _digest(place: str) -> Printed:
 @verb("corrections")
 @place("STORE", type=STORE)
 def corrections_command(place: str) -> Printed:
-    """List the corrections and aliases that people taught a STORE and that stand.
+    """List the current corrections and aliases that people taught a STORE.
 
-    One whose superseded documents changed in the files since is marked: check whether it is still needed.
+    A correction is marked if its superseded documents have changed since: check if it is still needed.
 
     \b
     Example:

@@ -1,6 +1,6 @@
 """The `kbgym` command: verbs loaded on demand, errors reported as one sentence.
 
-Exit codes: 0 done, 1 the thing asked failed, 2 bad input, 130 interrupted.
+Exit codes: 0 success, 1 failure, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kbgym import __version__, plugins
 from kbgym.errors import KbgymError
 from kbgym.sanitize import safe_text
 
-# verb: the module that defines its click command (`command`, or the name behind a colon), and its line of help
+# verb: the module that defines its click command (`command`, or the name after a colon), and its line of help
 VERBS: dict[str, tuple[str, str]] = {
     "init": ("init", "Set up a project: write kbgym.toml and import your documents."),
     "examples": ("examples", "List the examples in this package, or copy one."),
-    "demo": ("prove:demo_command", "Generate a world, train a store and report what it gained, offline."),
+    "demo": ("prove:demo_command", "Generate a world, train a store and report the gain, offline."),
     "prove": ("prove", "Measure whether training helps: exams, training and a verdict; run again to resume."),
     "doctor": ("doctor", "Check the installation, or that an agent can play."),
     "generate": ("generate", "Generate a world of fictional people with questions and exact answers."),
@@ -68,7 +68,7 @@ SECTIONS = {
 
 
 class Verbs(click.Group):
-    """A group that imports a verb's module only when that verb is called, so that `--help` is instant."""
+    """A group that imports a verb's module only when that verb is called, so that `--help` is fast."""
 
     verbs: ClassVar = VERBS
     sections: ClassVar = SECTIONS
@@ -114,7 +114,7 @@ def app() -> None:
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line; never returns."""
-    # A second thread for products of a matrix and a vector waits for memory like the first, and keeps a processor busy.
+    # A second BLAS thread for matrix-vector products is limited by memory bandwidth and only occupies a core.
     if "OMP_NUM_THREADS" not in os.environ:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -130,13 +130,13 @@ def run(arguments: list[str] | None = None) -> None:
     except KbgymError as error:
         click.echo(f"kbgym: {_sentence(error)}", err=True)
         sys.exit(error.exit_code)
-    except RecursionError:  # a value that could just be read may still be nested too deeply to be written
+    except RecursionError:  # a value that could be parsed may still be nested too deeply to be written
         click.echo("kbgym: something in these files is nested too deeply.", err=True)
         sys.exit(1)
     sys.exit(0)
 
 
 def _sentence(error: KbgymError) -> str:
-    """Return an error as one line; a long one keeps its beginning and its end."""
+    """Return an error as one line; a long one is shortened in the middle."""
     text = safe_text(str(error))
     return text if len(text) <= 1_000 else f"{text[:600]} ... {text[-300:]}"

@@ -1,4 +1,4 @@
-"""Let an agent that is connected over MCP train a store or take an exam."""
+"""`kbgym play`: training or an exam with an agent that connects over MCP."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ over_mcp = flags(
 
 @click.group("play")
 def command() -> None:
-    """Let an agent that is connected over MCP play every question in turn.
+    """Let an agent that connects over MCP play every question in turn.
 
     \b
     Example:
@@ -43,7 +43,7 @@ def command() -> None:
 
 @command.command("exam", cls=Command)
 @place("STORE", name="store")
-@click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
+@click.option("--world", type=click.Path(path_type=Path), help="The world with the questions.  [a run's own]")
 @options("set", default="test_in")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Rows as JSONL.  [a run keeps its own]")
 @options("embedder")
@@ -53,7 +53,7 @@ def command() -> None:
 def exam_command(
     store: str, world: Path | None, set_name: str, out: Path | None, mcp: bool, quiet: bool, **given: Any
 ) -> None:
-    """Examine the connected agent on a frozen STORE; run again, it goes on with what has no answer yet.
+    """Examine the connected agent on a frozen STORE. Run the command again to resume with unanswered questions.
 
     \b
     Example:
@@ -112,7 +112,7 @@ def train_command(world: Path, out: Path, mcp: bool, quiet: bool, **given: Any) 
 
             loaded = World.load(world)
             chosen = {name: value for name, value in given.items() if value is not None}
-            # Between lessons nobody else is there to examine.
+            # No other agent is connected between lessons, so no evaluation is possible.
             settings = training_settings(loaded, out, reader=PLAYED_LIVE, curator=PLAYED_LIVE, eval=False, **chosen)
             run = Run.open_or_create(out, loaded, settings)
             about = description_for_prompt(loaded)

@@ -1,4 +1,4 @@
-"""Prove the effect of training, on a world (`prove`) or on a generated one (`demo`)."""
+"""`kbgym prove` and `kbgym demo`: the effect of training, on a given world or on a generated one."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ Sets = dict[str, tuple[Question, ...]]
 @place("WORLD", "world", "world_folder", type=click.Path(path_type=Path))
 @option("run", "--out", "out", required=True, help="The run folder; run again to resume.")
 @options("set", default="test_in")
-@click.option("--n", "most", type=click.IntRange(min=1), help="Exam questions of a kind.  [default: the whole split]")
-@click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
+@click.option("--n", "most", type=click.IntRange(min=1), help="Exam questions per set.  [default: the whole split]")
+@click.option("--trust", is_flag=True, help="Trust the agents that an existing --out names from now on.")
 @training_options
 @spending_options
 def command(world_folder: Path, out: Path, set_name: str, most: int | None, trust: bool, **flags: Any) -> Printed:
-    """Does a trained store help? One command from a WORLD to a verdict in plain words.
+    """Test whether training on a WORLD helps, and print a verdict.
 
-    Examines the flat store, trains on the training questions, and examines the trained store on the same questions:
-    those training never saw, which decide, and some it was trained on, apart. Finished steps are not repeated; --out
-    may be a run of `kbgym train`.
+    Examines the flat store, trains on the training questions, and examines the trained store on the same questions.
+    The verdict uses questions that training never saw; some trained questions are reported separately. Finished steps
+    are not repeated; --out may be a run of `kbgym train`.
 
     \b
     Example:
@@ -87,9 +87,9 @@ def command(world_folder: Path, out: Path, set_name: str, most: int | None, trus
 
 
 def _settings(out: Path, world: World, given: dict[str, Any]) -> Settings:
-    """Those of a run that is there, with what the flags say, which must be the same; else new ones.
+    """Return the settings of an existing run, which the flags must match, or new ones.
 
-    The evaluations a training can make between epochs are no part of the proof, and are not paid for.
+    Evaluations between epochs are not part of the proof and are disabled.
     """
     if (out / "run.json").exists():
         return settings_with(Run(out).settings, **given)
@@ -97,7 +97,7 @@ def _settings(out: Path, world: World, given: dict[str, Any]) -> Settings:
 
 
 def _sets(world: World, settings: Settings, unseen: str, most: int | None) -> Sets:
-    """The questions that decide, and as many that training asks."""
+    """Return the questions that decide, and as many trained ones."""
     learnt = dict.fromkeys(lesson.question for lesson in schedule(world, settings))
     asked = world.split(unseen)[:most]
     if not asked or unseen == TRAINED:
@@ -109,9 +109,9 @@ def _sets(world: World, settings: Settings, unseen: str, most: int | None) -> Se
 
 
 class ProofSteps:
-    """Exams and training of one run; each does only what is not there yet.
+    """Exams and training of one run; each step does only the missing work.
 
-    The set `trained` stands apart; all the others are questions training never saw, and decide together.
+    The set `trained` is reported separately; all other sets are unseen in training and decide together.
     """
 
     def __init__(self, run: Run, sets: Sets, spending: Spending) -> None:
@@ -122,7 +122,7 @@ class ProofSteps:
 
     @property
     def groups(self) -> Groups:
-        """The questions of each group: the sets of the gradient, or else the groups the questions name."""
+        """Return the questions of each group: the sets of the gradient, or else the groups in the questions."""
         if len(self._unseen) > 1:
             return {name: [one.id for one in questions] for name, questions in self._sets.items()}
         found: dict[str, list[str]] = {}
@@ -133,7 +133,7 @@ class ProofSteps:
         return found
 
     def confirm(self) -> None:
-        """One forecast and one question for everything that is still to be played."""
+        """Forecast the cost of all remaining work and ask once."""
         settings, left = self._run.settings, self._lessons_left()
         flat, trained = f"{self._run.folder}@0", str(self._run.folder)
         exams = self._missing(flat) + (self._asked if left else self._missing(trained))
@@ -141,7 +141,7 @@ class ProofSteps:
         self._spending.confirm_all(training_plan(settings, left, exams))
 
     def proved(self) -> tuple[Proof, dict[str, Any]]:
-        """Everything that is not there yet, then the verdict, which is kept in the run."""
+        """Do all missing work, then return the verdict, which is kept in the run."""
         folder = self._run.folder
         flat = self._examine(f"{folder}@0")
         say(headroom([row for name in self._unseen for row in flat[name].rows]).sentence)
@@ -157,7 +157,7 @@ class ProofSteps:
         return proof, result
 
     def _examine(self, place: str) -> dict[str, Exam]:
-        """All sets on one store, kept in the run; what decides also without a store, once, where the text is public."""
+        """Examine one store on all sets, kept in the run; on public text, also once without a store."""
         reader, found, passes = self._run.settings.reader, dict[str, Exam](), PASSES * self._spending.concurrency
         with Workspace(place) as opened:
             for name, questions in self._sets.items():
@@ -193,7 +193,7 @@ class ProofSteps:
         return sum(map(len, self._sets.values()))
 
     def _missing(self, place: str) -> int:
-        """Questions without a row; where the text is public, those asked without a store too."""
+        """Return questions without a row, including those to ask without a store if the text is public."""
         with Workspace(place) as opened:
             files = {name: self._file(opened, name) for name in self._sets}
             alone = self._unseen if opened.at == 0 and opened.is_public else []
@@ -209,7 +209,7 @@ class ProofSteps:
         return max(0, len(schedule(self._run.world, self._run.settings)) - self._position()[0])
 
     def _position(self) -> tuple[int, int]:
-        """How many lessons are over, and the iteration of the last."""
+        """Return the number of finished lessons, and the iteration of the last one."""
         with Workspace(self._run.folder) as opened:
             commits: Sequence[Committed] = [event for event in opened.events if isinstance(event, Committed)]
         return (commits[-1].position, commits[-1].iteration) if commits else (0, 0)
@@ -217,14 +217,14 @@ class ProofSteps:
 
 @verb("demo")
 @click.option("--out", default="runs/demo", show_default=True, type=click.Path(path_type=Path), help="The run folder.")
-@click.option("--people", default=500, show_default=True, help="How many people the world has.")
-@click.option("--seed", default=0, show_default=True, help="Which world.")
-@click.option("--questions", default=100, show_default=True, help="How many training questions.")
-@click.option("--epochs", default=2, show_default=True, help="How often each is asked.")
-@click.option("--n", default=34, show_default=True, help="Exam questions a group.")
+@click.option("--people", default=500, show_default=True, help="Number of people in the world.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the world.")
+@click.option("--questions", default=100, show_default=True, help="Number of training questions.")
+@click.option("--epochs", default=2, show_default=True, help="Passes over the questions.")
+@click.option("--n", default=34, show_default=True, help="Exam questions per group.")
 @options("embedder", default="all-MiniLM-L6-v2")
 def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Printed:
-    """Train a store and prove what it gained, offline, with the reference agents.
+    """Train a store and prove its gain, offline, with the reference agents.
 
     Makes a world, trains on 100 questions twice, and examines the flat and the trained store on questions of four
     kinds: trained on, and never seen with both, one or none of their keys touched in training. Writes a report.

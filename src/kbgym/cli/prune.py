@@ -1,4 +1,4 @@
-"""`kbgym store prune`: delete documents that training wrote and that do not pay."""
+"""`kbgym store prune`: deletion of documents written in training that have no benefit."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ LISTED_PRUNED = 20
 @click.option("--harmful", is_flag=True, help="Documents that harmed the questions that opened them.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 def prune_command(place: Path, unused: bool, harmful: bool, dry_run: bool) -> Printed:
-    """Delete documents that training wrote in a RUN: those its exams never opened, or that did harm there.
+    """Delete documents that training wrote in a RUN: those that its exams never opened, or that did harm.
 
-    Judged by the exams of the run's store as it is now beside those of its flat store. One iteration of deletions:
-    `kbgym store rollback` undoes it.
+    Compares exams of the run's current store with exams of its flat store. All deletions are one iteration,
+    which `kbgym store rollback` undoes.
 
     \b
     Example:

@@ -21,17 +21,17 @@ from kbgym.worlds.world import World
 
 @click.group("questions")
 def command() -> None:
-    """Questions over your documents."""
+    """Draft questions over your documents."""
 
 
 @command.command("suggest", cls=Command)
 @click.argument("places", metavar="WORLD_OR_PATHS...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--agent", required=True, help="Who drafts: llm:PROVIDER/MODEL or cassette:FILE.")
-@click.option("--n", "count", default=20, show_default=True, type=click.IntRange(min=1), help="How many drafts.")
+@click.option("--agent", required=True, help="The model: llm:PROVIDER/MODEL or cassette:FILE.")
+@click.option("--n", "count", default=20, show_default=True, type=click.IntRange(min=1), help="Number of drafts.")
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The CSV file to write, to be edited."
 )
-@click.option("--seed", default=0, show_default=True, help="Decides which documents are asked about.")
+@click.option("--seed", default=0, show_default=True, help="Seed for selecting documents.")
 @options("language", default="en")
 @spending_options
 @output_options
@@ -48,8 +48,8 @@ def suggest_command(
 ) -> None:
     """Draft questions with answers and supports from a world, or from the files it would be imported from.
 
-    Every answer stands word for word in a sentence the draft names; what fails that or asks something twice is dropped.
-    A draft is used only when a person has read it: write yes in the column `approve` of those you want.
+    Every answer occurs verbatim in a sentence that the draft cites; other drafts and duplicates are dropped. A draft is
+    used only after approval by a person: write yes in the column `approve` of the drafts you want.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`kbgym report`: the tables and figures of an experiment or a run, in one file; or where one number came from."""
+"""`kbgym report`: the tables and figures of an experiment or a run in one file, and the source of any number."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from kbgym.cli.settings import place
 
 @verb("report")
 @place("EXPERIMENT_OR_RUN", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where to write.  [default: its report/]")
-@click.option(
-    "--explain", "cell", help="Print where a number came from, by its id, such as gradient/hipporag/both/rho."
-)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Output folder.  [default: its report/]")
+@click.option("--explain", "cell", help="Print the source of a number by its id, such as gradient/hipporag/both/rho.")
 def command(place: Path, out: Path | None, cell: str | None) -> Printed:
     """Write report.html (one file, no network), tables/*.csv and cells.json.
 

@@ -35,8 +35,8 @@ TOKENS = "tokens.jsonl"
 @click.option("--mcp", "over_mcp", is_flag=True, help="MCP on standard input and output, for one client.")
 @click.option("--http", "address", metavar="HOST:PORT", help="HTTP and, at /mcp, streamable HTTP MCP.")
 @click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
-@click.option("--new-token", metavar="NAME", help="Make a token for a client of this name and --role, and stop.")
-@click.option("--revoke", "revoked", metavar="NAME", help="Take a client's token away, also of a running server.")
+@click.option("--new-token", metavar="NAME", help="Create a token for a client with this name and --role, and exit.")
+@click.option("--revoke", "revoked", metavar="NAME", help="Revoke a client's token, also on a running server.")
 @click.option("--no-auth", is_flag=True, help="Accept every client on this machine with --role. Loopback only.")
 @options("view", default=False)
 @options("gate", default=0)
@@ -79,7 +79,7 @@ def command(
     if over_mcp == (address is not None):
         raise BadInput("say how to serve: --mcp, or --http HOST:PORT.")
     if view and (address is None or not no_auth or is_url(place)):
-        # A browser sends no token when somebody follows a link.
+        # A browser sends no token when a user follows a link.
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     if question is not None and role != "reader":
         raise BadInput("a question is answered by a reader; use --role reader.")
@@ -146,7 +146,7 @@ def _address(address: str) -> tuple[str, int]:
 
 
 def _check_open(host: str, tokens: Path, no_auth: bool) -> None:
-    """Raise BadInput if clients could connect without a token from another machine."""
+    """Raise BadInput if clients on other machines could connect without a token."""
     loopback = host in ("localhost", "127.0.0.1", "::1")
     if no_auth and not loopback:
         raise BadInput(f"--no-auth is for loopback only; {host} can be reached by others.")
@@ -164,7 +164,7 @@ async def _stdio(
     client: str,
     question: str | None,
 ) -> None:
-    """Serve one client. Modules load after the first replies, because agents do not wait for a server's tools."""
+    """Serve one client. Modules load after the first replies, because agents do not wait for a slow tool list."""
     from kbgym.serving.stdio import serve_stdio
 
     def reading() -> LiveStore:
@@ -182,7 +182,7 @@ async def _stdio(
             try:
                 online = await asyncio.to_thread(opened)
                 live = online.live
-            except InUse:  # another session writes; this one reads, and its edits say so
+            except InUse:  # another session is the writer; this one is read-only, and reports that on edits
                 live = await asyncio.to_thread(reading)
         from kbgym.serving.results import Results
         from kbgym.serving.sessions import ClientSession
@@ -226,7 +226,7 @@ def _http(
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
     emit({"url": url, "documents": len(online.live.store), "tokens": known and len(known)}, as_json, quiet, text)
     online.warm()
-    sys.setswitchinterval(0.0002)  # the embedding thread gives way to requests sooner
+    sys.setswitchinterval(0.0002)  # the embedding thread yields to requests sooner
     gc.collect()
-    gc.freeze()  # the store is not looked through for garbage again: that held requests up for 50 ms
+    gc.freeze()  # the store is excluded from garbage collection, which blocked requests for 50 ms
     serve(app, listening, keep_alive=30, patience=5)

@@ -1,6 +1,6 @@
-"""Settings: values that `kbgym.toml`, an environment variable or `--set KEY=VALUE` give to a verb.
+"""Settings: values of a verb from `kbgym.toml`, an environment variable or `--set KEY=VALUE`.
 
-The table `KEYS` holds every setting once, with its type and its line of help. A verb takes settings by name:
+The table `KEYS` defines every setting, with its type and its line of help. A verb takes settings by name:
 
     @verb("train")
     @place("world")
@@ -158,7 +158,7 @@ class Project(msgspec.Struct, frozen=True):
         return cls(file, values)
 
     def place(self, key: str) -> Any:
-        """Return the place under a key, or None; before there is a run, its world serves."""
+        """Return the place under a key, or None; before the run exists, return its world."""
         there = self.values.get(key)
         return self.values.get("world", there) if key == "run" and there and not Path(there).exists() else there
 
@@ -196,7 +196,7 @@ def _check_value(file: Path, key: str, value: object) -> None:
 
 
 def _guarded(key: str, value: object) -> str:
-    """Return the name under which acceptance of a value is remembered; "" if it needs none."""
+    """Return the name under which acceptance of a value is remembered, or "" if it requires none."""
     if key not in _GUARDED or (key != "base_url" and str(value).startswith("llm:")):
         return ""
     return f"base_url {value}" if key == "base_url" else str(value)
@@ -215,7 +215,7 @@ class Setting(click.Parameter):
         return declarations[0], [], []
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Add nothing: no argument of the command line is this parameter's."""
+        """Add nothing, because the command line has no argument for this parameter."""
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
         return f"setting {self.key!r}"
@@ -225,7 +225,7 @@ class Setting(click.Parameter):
 
 
 def _given_elsewhere(key: str, ctx: click.Context) -> tuple[Any, ParameterSource] | None:
-    """Return the value of a setting that was given by other means than a flag, and by which."""
+    """Return the value of a setting from sources other than a flag, and its source."""
     given, project = ctx.meta.get(_GIVEN, {}), project_of(ctx)
     if key in given:
         return given[key], ParameterSource.COMMANDLINE
@@ -249,7 +249,7 @@ class SettingOption(click.Option):
 
 
 class PlaceArgument(click.Argument):
-    """An argument that `kbgym.toml` gives if it is left out."""
+    """An argument that defaults to a value in `kbgym.toml`."""
 
     def __init__(self, declarations: list[str], *, key: str, **more: Any) -> None:
         self.key = key
@@ -337,7 +337,7 @@ def verb_settings(command: click.Command) -> dict[str, Setting | SettingOption]:
 
 
 def project_of(ctx: click.Context) -> Project:
-    """Return the project of the current folder, read once a command."""
+    """Return the project of the current folder, read once per command."""
     found: Project = ctx.meta.get(_PROJECT) or Project.load(Path.cwd())
     ctx.meta[_PROJECT] = found
     return found
@@ -355,7 +355,7 @@ def options(*keys: str, **more: Any) -> Callable[[F], F]:
 
 
 def option(key: str, *declarations: str, **more: Any) -> Callable[[F], F]:
-    """Add one setting, under other declarations than its own where some are given (`--out` for `run`)."""
+    """Add one setting, optionally under other declarations than its own (`--out` for `run`)."""
     return lambda command: _option(key, list(declarations), more)(command)
 
 
@@ -372,7 +372,7 @@ def _option(key: str, declarations: list[str], more: dict[str, Any]) -> Callable
 
 
 def place(metavar: str, key: str = "run", name: str = "place", **more: Any) -> Callable[[F], F]:
-    """Add the argument for a STORE, RUN or WORLD; beside a `kbgym.toml` it may be left out."""
+    """Add the argument for a STORE, RUN or WORLD; with a `kbgym.toml` it is optional."""
     return click.argument(name, metavar=metavar, cls=PlaceArgument, key=key, **more)
 
 

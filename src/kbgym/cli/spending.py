@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from kbgym.training.run import Settings
 
 
-# The average share of its tokens that a unit under way has used: each request sends all that came before.
+# Average share of its tokens that a unit in progress has used: each request repeats all earlier messages.
 UNDER_WAY = 1 / 3
-CHARACTERS = 4  # a token, roughly
-Plan = tuple[str, dict[str, int]]  # who plays, and how many passes of which kind
+CHARACTERS = 4  # per token, approximately
+Plan = tuple[str, dict[str, int]]  # agents, and the number of their passes of each kind
 
 
 # The options and settings of verbs that may call a model.
@@ -45,23 +45,23 @@ spending_options = flags(
 
 
 class Spending:
-    """The flags as values."""
+    """The values of the spending flags."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        """Take this module's flags out of all the flags of a verb; a verb that has none can spend nothing."""
+        """Take this module's flags from all flags of a verb; a verb without them cannot spend anything."""
         names = ("base_url", "max_cost", "max_tokens", "temperature", "effort")
         self._options = {name: given.pop(name, None) for name in names}
         self._options["concurrency"] = self.concurrency = given.pop("concurrency", 1)
         self._yes: bool = given.pop("yes", False)
         if path := given.pop("usage_from", None):
-            os.environ[USAGE_FROM] = path  # as everything else that holds for commands is said
+            os.environ[USAGE_FROM] = path  # with the other rules for commands
         self._budget: Budget | None = None
 
     @contextmanager
     def models(self, names: Iterable[str], cassette: Path | None) -> Iterator[Models | None]:
         """Yield the models among these names and close them at the end; None if there are none.
 
-        Whatever one verb plays is paid out of one budget, however many cassettes it keeps.
+        All agents of a verb share one budget, even with several cassettes.
         """
         from kbgym.api.factory import models_for
 
@@ -74,7 +74,7 @@ class Spending:
             yield made
 
     def confirm(self, name: str, passes: dict[str, int]) -> None:
-        """Say what it will cost and ask, unless told not to; playing a cassette back costs nothing."""
+        """Show the forecast cost and ask, unless told not to; replaying a cassette is free."""
         self.confirm_all([(name, passes)])
 
     def confirm_all(self, plans: Iterable[Plan], each: str = "") -> None:
@@ -116,7 +116,7 @@ class Spending:
             return
         if not sys.stdin.isatty():
             does = "call a local model" if is_local else "spend money"
-            raise BadInput(f"this would {does}; say --yes to go on without being asked.")
+            raise BadInput(f"this would {does}; say --yes to continue without confirmation.")
         click.confirm("Go on?", abort=True, err=True)
 
 
@@ -125,7 +125,7 @@ def _is_local(name: str) -> bool:
 
 
 def training_plan(settings: Settings, lessons: int, exams: int) -> list[Plan]:
-    """Return who plays how many passes in a training of this many lessons and exam passes."""
+    """Return the agents and the number of their passes in a training of this many lessons and exam passes."""
     backward = "backward class" if settings.strategy == "class" else "backward"
     return [
         (settings.reader, {"forward": lessons, "exam": exams}),
@@ -154,9 +154,9 @@ def _size(request: Request) -> int:
 
 
 def with_spend(tick: ProgressCallback, models: Models | None, at_once: int = 0) -> ProgressCallback:
-    """Return the callback with what was spent so far in its note.
+    """Return the callback with the spending so far in its note.
 
-    With `at_once`, the number of units under way at a time, the note also has what this step is expected to come to.
+    With `at_once`, the number of concurrent units, the note also has the expected total of this step.
     """
     if models is None:
         return tick

@@ -82,7 +82,7 @@ def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
 @verb("read")
 @place("STORE")
 @click.argument("id", metavar="ID")
-@click.option("--source", "with_source", is_flag=True, help="Also say where in the original files it stands.")
+@click.option("--source", "with_source", is_flag=True, help="Also show its position in the original files.")
 def read_command(place: str, id: str, with_source: bool) -> Printed:
     """Show a document with its links in both directions and its provenance.
 
@@ -167,7 +167,7 @@ def _measured(index: dict[str, Any]) -> str:
 def export_command(place: str, format_: str, out: Path, formulas: bool) -> Printed:
     """Write a store for other programs: JSON lines, GraphML or CSV, all or nothing.
 
-    In CSV a quote goes before what a spreadsheet would take for a formula, unless --formulas is said.
+    In CSV, text that a spreadsheet would read as a formula is quoted, unless --formulas is given.
 
     \b
     Example:
@@ -186,8 +186,8 @@ def export_command(place: str, format_: str, out: Path, formulas: bool) -> Print
 def copy_command(source: str, target: str) -> Printed:
     """Copy a STORE with its whole history to TARGET, a folder or a postgresql:// URL: the same trace, the same hash.
 
-    Only the store is copied: a run's questions, exams and snapshots stay where they are. A TARGET that holds anything
-    is refused. STORE@57 is copied with its history up to iteration 57.
+    Only the store is copied, not a run's questions, exams and snapshots. A non-empty TARGET is refused.
+     STORE@57 is copied with its history up to iteration 57.
 
     \b
     Examples:

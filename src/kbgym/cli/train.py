@@ -1,4 +1,4 @@
-"""Train a store: options, start of a run and the `train` verb."""
+"""`kbgym train`: its options, the start or resumption of a run, and the verb."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ training_options = flags(
 
 
 def players(settings: Settings) -> list[str]:
-    """Return the names of all who play in a training."""
+    """Return the names of all agents in a training."""
     return [settings.reader, settings.curator, settings.judge]
 
 
@@ -54,11 +54,11 @@ def begin(
     out: Path, world: World, settings: Settings, given: Mapping[str, Any], store: Store | None = None
 ) -> tuple[Run, str | None]:
     """Start or resume a run; return it, and why these agents play if the user did not choose."""
-    agents_named(settings)  # refuses whom it does not know, before anything is written
+    agents_named(settings)  # rejects unknown agents before anything is written
     why = None if {"reader", "curator"} <= given.keys() else why_agent(world)
     run = Run.open_or_create(out, world, settings, store)
     say(why)
-    with contextlib.suppress(BadInput):  # who is named here may play there later; if that is not kept, it is asked
+    with contextlib.suppress(BadInput):  # if trust cannot be saved, the user is asked again
         remember(str(out), players(settings))
     return run, why
 
@@ -78,7 +78,7 @@ def command(
 ) -> Printed:
     """Train a store: answer each question, see the gold, edit the store, commit.
 
-    Interrupted training goes on when the same command is run again.
+    Run the same command again to resume interrupted training.
 
     \b
     Example:
@@ -123,7 +123,7 @@ def command(
 
 
 def _outcome(trainer: Trainer, place: str, why: str | None) -> tuple[dict[str, Any], str]:
-    """Return what a training came to, as a result and as text."""
+    """Return the outcome of a training, as a result and as text."""
     settings, counted, share = trainer.settings, ledger(trainer.store), coverage(trainer.store).direct
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
     result = {

@@ -1,4 +1,4 @@
-"""`kbgym view`: runs, experiments and stores as a page on this machine."""
+"""`kbgym view`: a local page on runs, experiments and stores."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ HOST = "127.0.0.1"
 def command(
     folders: tuple[Path, ...], port: int, open_browser: bool, world: Path | None, as_json: bool, quiet: bool
 ) -> None:
-    """Serve a local page on a RUN: what training gained, the store, its map, every question, a run in progress.
+    """Serve a local page on a RUN: gains, the store, its map, every question, and live progress.
 
     RUN is a run, an experiment or a store; several may be given. The page is served to this machine only, needs no
-    network and changes nothing. Ctrl-C ends it.
+    network and changes nothing. Press Ctrl-C to stop.
 
     \b
     Examples:
@@ -52,5 +52,5 @@ def command(
     warm(places)
     if open_browser:
         webbrowser.open(url)
-    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how one leaves
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
         serve(app, listening)

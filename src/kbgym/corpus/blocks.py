@@ -1,4 +1,4 @@
-"""Pages and blocks: the output of the readers.
+"""Pages and blocks, the output of the format readers.
 
 The text of a block is plain: markup is removed, entities are decoded. `Plain` maps it to offsets in the file, counted
 in characters of the file read as text with one-character line ends.
@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["sentence", "item", "row", "code", "field"]
-MOST_HEADING = 150  # of a heading in front of a sentence; a longer one is a text of its own as well
+MOST_HEADING = 150  # of a heading before a sentence; a longer one is also a text of its own
 
 
 class Broken(Exception):
-    """A file that cannot be read as what it says it is; the message says why, without the file's name."""
+    """A file that does not match its format; the message gives the reason without the file's name."""
 
 
 class Plain:
-    """Text put together from stretches of a file."""
+    """Text assembled from ranges of a file."""
 
     __slots__ = ("_at", "_length", "_parts", "_place")
 
@@ -31,7 +31,7 @@ class Plain:
         self._place: list[int] = []
 
     def add(self, text: str, place: int) -> None:
-        """Append a stretch that stands at this place of the file."""
+        """Append a range that starts at this offset of the file."""
         if text:
             self._at.append(self._length)
             self._place.append(place)
@@ -77,10 +77,10 @@ class Plain:
 class Block:
     """A paragraph, a list item, a table row, a field or a code block.
 
-    `under` is the block that introduces it ("The crew are:"), `span` the place of the whole where sentences have none
-    of their own. `links` are places in the text with the targets of links, `notes` places with the names of footnotes.
-    A `whole` block is never split, nor is a stretch in `solid` (a code span). `label`, the path of a field, stands
-    before every sentence of the block and is part of it.
+    `under` is the block that introduces it ("The crew are:"), `span` the range of the block if its sentences have none
+    of their own. `links` are ranges of the text with link targets, `notes` positions with the names of footnotes. A
+    `whole` block is never split, nor is a range in `solid` (a code span). `label`, the path of a field, precedes every
+    sentence of the block and is part of it.
     """
 
     kind: Kind
@@ -98,10 +98,10 @@ class Block:
 
 @dataclass(slots=True)
 class Page:
-    """Something with a title: a file, or a row of one. `title` is empty where the text gives none.
+    """A file, or a row of one, with a title. `title` is empty if the text has none.
 
-    `footnotes` are texts by name, `addresses` where the page says it is found (a permalink), `lost` what was left out
-    of the file: what it is (nothing, where it is nothing to speak of), and its text.
+    `footnotes` are texts by name, `addresses` the permalinks of the page, `lost` the kind
+    and text of everything omitted from the file; the kind is empty for negligible text.
     """
 
     title: str = ""
@@ -111,19 +111,19 @@ class Page:
     lost: list[tuple[str, str]] = field(default_factory=list)
 
 
-# Headings that are the first part of a page and not what it is called, also where they are of level one.
+# Headings that name the first part of a page rather than the page, even at level one.
 _NO_TITLE = frozenset("abstract summary overview introduction motivation description contents background".split())
 
 
 class Headings:
-    """The headings above the place one is reading; one of level one with no other before it is the page's title."""
+    """The headings above the current position; a level-one heading with no other before it is the page's title."""
 
     def __init__(self, title: str = "") -> None:
         self.title = title
-        self.unused: list[str] = []  # headings that nothing stood under
+        self.unused: list[str] = []  # headings without text below them
         self._stack: list[tuple[int, str]] = []
         self._entered = False
-        self._used = 0  # so many of the stack have text under them
+        self._used = 0  # this many headings of the stack have text below them
 
     def enter(self, level: int, text: str) -> None:
         while self._stack and self._stack[-1][0] >= level:
@@ -151,7 +151,7 @@ class Headings:
 
 
 def row_text(headers: list[str], cells: list[str]) -> str:
-    """Return a row of a table as `header: value; header: value`; without headers every cell keeps its column."""
+    """Return a row of a table as `header: value; header: value`; without headers every cell is kept by column."""
     if not any(headers):
         return "; ".join(cell or "-" for cell in cells)
     return "; ".join(
@@ -162,5 +162,5 @@ def row_text(headers: list[str], cells: list[str]) -> str:
 
 
 def folded(text: str) -> str:
-    """Return a text with single spaces and none at its ends."""
+    """Return a text with single spaces and no surrounding white space."""
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Turn files into documents with stable ids and links, and report what was left out."""
+"""Documents from files, with stable ids, links, and a report of what was omitted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kbgym.progress import ProgressCallback
 from kbgym.worlds.world import Document
 
 Unit = Literal["passage", "sentence"]
-Quote = tuple[str, str, str]  # of a statement: the id of its document, its words, and its words with their context
+Quote = tuple[str, str, str]  # per statement: the id of its document, its text, and its text with context
 
 
 class ReadingOptions(msgspec.Struct, frozen=True):
@@ -28,9 +28,9 @@ class ReadingOptions(msgspec.Struct, frozen=True):
     unit: Unit = "passage"
     links: bool = False
     on_error: Literal["refuse", "skip"] = "refuse"
-    follow: bool = False  # symbolic links out of the folder
-    site: str = ""  # where the files are published: links to it are links between them
-    about: str = ""  # what the documents are, in the words of the user
+    follow: bool = False  # symbolic links that leave the folder
+    site: str = ""  # URL at which the files are published: links to it are links between them
+    about: str = ""  # the user's description of the documents
 
 
 class Corpus(msgspec.Struct):
@@ -38,16 +38,16 @@ class Corpus(msgspec.Struct):
 
     documents: list[Document] = []
     files: int = 0
-    bytes: int = 0  # of the files that were read
-    empty: list[str] = []  # files that were read and gave no document
+    bytes: int = 0  # of the files read
+    empty: list[str] = []  # files read that contain no document
     ignored: list[Problem] = []
     skipped: list[Problem] = []
     lost: list[Loss] = []
     long_sentences: int = 0
     dead_links: int = 0
     targets: list[tuple[str, str]] = []  # file and target of every link
-    dead: dict[str, int] = {}  # id: how many of its links lead nowhere
-    own: dict[str, str] = {}  # id: the text without what was put before it
+    dead: dict[str, int] = {}  # id to the number of its broken links
+    own: dict[str, str] = {}  # id to the text without its prefix
     quotes: list[Quote] = []
 
     @property
@@ -64,7 +64,7 @@ def read_corpus(
 ) -> Corpus:
     """Return every document of the files at these paths."""
     reader = reader_process()
-    reader.start()  # while the files are looked for
+    reader.start()  # during the search for files
     found = walk(paths, leave_out, options.follow)
     corpus = Corpus(ignored=found.ignored, skipped=list(found.problems))
     said: list[Statement] = []
@@ -121,7 +121,7 @@ def _add_file(
 
 
 def _finish(drafts: list[DraftDocument], corpus: Corpus, options: ReadingOptions, losses: Losses) -> None:
-    """Turn drafts into documents with ids and links; a link that becomes none is lost."""
+    """Turn drafts into documents with ids and links; links that cannot be resolved are reported as lost."""
     ids = make_ids(drafts)
     resolver = LinkResolver(drafts, ids, options.site) if options.links or options.site else None
     quotes: dict[int, Quote] = {}
@@ -132,7 +132,7 @@ def _finish(drafts: list[DraftDocument], corpus: Corpus, options: ReadingOptions
         about = (one.title,) if one.title else ()
         corpus.documents.append(Document(name, one.text, one.kind, about, one.source, links, one.fields))
         corpus.own[name] = one.own
-        for part in one.parts:  # a card may share a statement with a passage, which comes later and is its place
+        for part in one.parts:  # a card may share a statement with a passage, which comes later and takes precedence
             quotes[id(part)] = (name, part.own, part.prefix + part.own)
     corpus.quotes = list(quotes.values())
     corpus.dead_links = sum(corpus.dead.values())
@@ -143,7 +143,7 @@ def _finish(drafts: list[DraftDocument], corpus: Corpus, options: ReadingOptions
             losses.add("link target", target)
 
 
-# -- what was left out -----------------------------------------------------------------------------------------------
+# -- omissions -------------------------------------------------------------------------------------------------------
 
 REASONS = {
     "comment": "comments are for those who write the file",
@@ -160,12 +160,12 @@ REASONS = {
     "hidden character": "it is invisible, and an agent might obey it",
     "other": "markup, or something no reader understood",
 }
-MOST_TEXTS = 1_000  # listed of each kind
-MOST_TEXT = 200  # characters shown of each
+MOST_TEXTS = 1_000  # examples per kind
+MOST_TEXT = 200  # characters shown per example
 
 
 class Loss(msgspec.Struct):
-    """One kind of thing that was left out: how often, how many characters, and the first of them."""
+    """One kind of omission: its count, its characters, and the first examples."""
 
     what: str
     why: str
@@ -175,13 +175,13 @@ class Loss(msgspec.Struct):
 
 
 class Losses:
-    """Adds up over a corpus."""
+    """Accumulates omissions over a corpus."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, Loss] = {}
 
     def add_hidden(self, count: int) -> None:
-        """Count invisible characters, which are left out."""
+        """Count invisible characters, which are omitted."""
         if count:
             loss = self._kinds.setdefault("hidden character", Loss("hidden character", REASONS["hidden character"]))
             loss.count, loss.characters = loss.count + count, loss.characters + count

@@ -1,8 +1,8 @@
-"""Draft questions with a model, for a person to approve.
+"""Question drafts by a model, for a person to approve.
 
-Drafts are made from handfuls of documents and checked: the answer must stand word for word in a supporting document and
-not in the question, and the question must be new. Failed drafts are counted. The seed decides the handfuls, so the same
-recording gives the same drafts.
+Drafts are made from small groups of documents ("handfuls") and checked: the answer must occur verbatim in a supporting
+document and not in the question, and the question must be new. Failed drafts are counted. The seed determines the
+handfuls, so the same recording gives the same drafts.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from kbgym.errors import Failed
 from kbgym.progress import ProgressCallback
 from kbgym.worlds.world import Document, World
 
-EACH = 2  # drafts wanted from one handful
+EACH = 2  # drafts requested per handful
 COMPLETION = 60 * EACH
-MOST_ASKED = 3  # so many times the handfuls that would do if every draft were good
+MOST_ASKED = 3  # handfuls asked, as a multiple of those needed if every draft passed
 LONGEST_QUESTION, LONGEST_ANSWER = 400, 120
 COLUMNS = ("approve", "question", "answer", "support", "group", "quote")
 
@@ -56,7 +56,7 @@ class _Drafts(msgspec.Struct, frozen=True):
 
 
 class Suggested(msgspec.Struct, frozen=True):
-    """A draft that passed every check, with the documents it stands on. Drafts on the same one share their group."""
+    """A draft that passed every check, with its supporting documents. Drafts on the same document share a group."""
 
     question: str
     answer: str
@@ -66,7 +66,7 @@ class Suggested(msgspec.Struct, frozen=True):
 
 
 class Suggestions(msgspec.Struct, frozen=True):
-    """The drafts, how many handfuls were asked about, and why others were dropped."""
+    """The drafts, the number of handfuls asked about, and the reasons for dropping others."""
 
     drafts: tuple[Suggested, ...]
     asked: int
@@ -116,7 +116,7 @@ def written(drafts: Sequence[Suggested]) -> str:
     return out.getvalue()
 
 
-# -- one model as a writer --------------------------------------------------------------------------------------------
+# -- the model as a writer ---------------------------------------------------------------------------------------------
 
 TRIES = 2
 T = TypeVar("T")
@@ -160,11 +160,11 @@ class ModelWriter(Asker):
                 except Exception as failure:
                     failures.append(failure)
                 if failures:
-                    return  # what is under way elsewhere is paid for, so it is waited for and recorded
+                    return  # other requests in flight are paid for, so wait for and record them
                 tick(len(found), len(distinct), "")
 
         waiting = iter(distinct.items())
-        # More at once than the limit that was asked for: the client holds requests to that.
+        # Start more than the concurrency limit: the client enforces it.
         await asyncio.gather(*(work(waiting) for _ in range(min(len(distinct), 2 * self._concurrency))))
         if failures:
             raise failures[0]
@@ -189,7 +189,7 @@ class ModelWriter(Asker):
 
 
 class _Sieve:
-    """Keeps the drafts that can be asked, and counts the others by reason."""
+    """Keeps drafts that pass the checks, and counts the others by reason."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self.found: list[Suggested] = []
@@ -249,11 +249,11 @@ def _read(reply: Reply) -> list[_Draft] | Flawed:
 
 # -- groups of related documents --------------------------------------------------------------------------------------
 
-NEAR = 2  # neighbours on either side
+NEAR = 2  # neighbours on each side
 
 
 def handfuls(documents: Sequence[Document], seed: int = 0) -> Iterator[tuple[Document, ...]]:
-    """Yield each document with its neighbours in the file, in an order the seed decides; first those that bring new."""
+    """Yield each document with its neighbours in the file, in an order set by the seed; unused documents come first."""
     order = sorted(range(len(documents)), key=lambda place: digest(f"{seed}:{documents[place].id}".encode()))
     given: set[range] = set()
     held: set[int] = set()
@@ -267,7 +267,7 @@ def handfuls(documents: Sequence[Document], seed: int = 0) -> Iterator[tuple[Doc
 
 
 def _around(documents: Sequence[Document], place: int) -> range:
-    """Return the places of a document and its neighbours in the same file."""
+    """Return the positions of a document and its neighbours in the same file."""
     near = range(max(0, place - NEAR), min(len(documents), place + NEAR + 1))
     same = [one for one in near if _file(documents[one]) == _file(documents[place])]
     return range(same[0], same[-1] + 1)

@@ -1,11 +1,11 @@
-"""Read YAML, TOML and JSON as trees of texts, and turn trees into fields: one per value, with its path of keys.
+"""Readers of YAML, TOML and JSON as trees of texts, and their fields: one per value, with its path of keys.
 
     Angular: releases: cycle 17: eol: 2025-05-15
 
-Values are texts as the file writes them, with their position where it is known: types would lose something (`17.10` is
-a version, `no` may be Norway). An item of a list is called by its name (`name`, `title`, `id` ...), else by its first
-key and value if that is short, else by its number. A YAML alias shares the node it names, so walks count what they
-yield.
+Values are texts as written in the file, with their position if it is known, because conversion loses information
+(`17.10` is a version, `no` may be Norway). A list item is identified by its name (`name`, `title`, `id` ...), else by
+its first key and value if that is short, else by its number. A YAML alias shares the node it names, so traversals are
+bounded by their output.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ def read_yaml(text: str, base: int = 0) -> tuple[list[Node], list[str]]:
 
 
 class _Builder:
-    """Nodes out of events, without recursion."""
+    """Builds nodes from events, without recursion."""
 
     def __init__(self, base: int) -> None:
         self.documents: list[Node] = []
         self.anchors: dict[str, Node] = {}
-        self._open: list[tuple[Node, list[Node]]] = []  # a collection, and the key that waits for its value
+        self._open: list[tuple[Node, list[Node]]] = []  # a collection, and the key that awaits its value
 
     def put(self, node: Node, anchor: str | None = None) -> None:
         if anchor:
@@ -122,7 +122,7 @@ class _Builder:
 
 
 def _key(node: Node) -> str:
-    """Return a key as text; a collection as a key is shown by its texts."""
+    """Return a key as text; a collection used as a key is rendered as its texts."""
     if node.items is None:
         return node.text
     return ", ".join(part for key, one in node.items[:20] for part in (key, one.text) if part)
@@ -132,17 +132,17 @@ def _key(node: Node) -> str:
 
 
 class Pairs(list[tuple[str, Any]]):
-    """A JSON object with every key it has, also one that stands there twice."""
+    """A JSON object with all of its keys, including duplicates."""
 
 
 class Number(str):
-    """A JSON number as it is written."""
+    """A JSON number as written."""
 
     __slots__ = ()
 
 
 def read_toml(text: str) -> tuple[list[Node], list[str]]:
-    """Return a TOML text as one node, and its comments that have a line of their own."""
+    """Return a TOML text as one node, and the comments on lines of their own."""
     if _DEEP_KEY.search(text):  # the library takes quadratic time and memory for one
         raise Broken(f"its values are nested more than {MOST_DEPTH} deep")
     try:
@@ -206,7 +206,7 @@ _NAMES = ("name", "title", "id", "key", "label", "slug")
 _ADDRESSES = ("permalink", "url", "slug", "aliases", "redirect_from")
 LONGEST_NAME = 80
 LONGEST_PATH = 300
-LONGEST_WHOLE = 200  # a value up to here is one document even if there is a full stop in it
+LONGEST_WHOLE = 200  # a value up to this length is one document even if it contains a full stop
 NOTHING = "(no value)"
 
 
@@ -220,9 +220,9 @@ def field_page(trees: list[Node], size: int, whole: tuple[int, int]) -> Page:
 def add_fields(
     page: Page, trees: list[Node], size: int, whole: tuple[int, int], without: frozenset[str] = frozenset()
 ) -> None:
-    """Put the fields of trees into a page. `size` is the length of their text: aliases may not unfold without end."""
+    """Add the fields of trees to a page. `size` is the length of their text, which bounds the expansion of aliases."""
     room = 16 * size + (1 << 20)
-    page.lost += [("", key) for key in _NAMES]  # what an item is called stands before all it says
+    page.lost += [("", key) for key in _NAMES]  # the name of an item precedes its fields
     for tree in trees:
         if not tree.listed:
             page.addresses += [one for key, node in tree.items or () if key in _ADDRESSES for one in _texts(node)]
@@ -252,7 +252,7 @@ def _block(label: str, value: str, span: tuple[int, int]) -> Block:
 def _leaves(node: Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, tuple[int, int] | None]]:
     if len(path) > 2 * LONGEST_NAME:
         raise Broken("an alias of it leads back to itself")
-    if not node.items:  # a text, or a collection with nothing in it
+    if not node.items:  # a text, or an empty collection
         if path or node.text.strip():
             yield path, node.text, node.span
     elif not node.listed:
@@ -273,7 +273,7 @@ def _leaves(node: Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 
 def _item_names(node: Node) -> Iterator[tuple[str, str]]:
-    """Yield for every item of a list the key that names it, if any, and a name that is unique in the list."""
+    """Yield, for every list item, the key that names it, if any, and a name that is unique in the list."""
     seen: Counter[str] = Counter()
     for number, (_, item) in enumerate(node.items or (), 1):
         own, name = "", str(number)

@@ -1,9 +1,9 @@
-"""Find the files of a corpus, and read them with limits.
+"""Search for the files of a corpus, and bounded reading of them.
 
-Folders are walked in the order of their names. Everything that is not read is named with the reason: hidden files,
-unknown formats, formats that need a package which is not installed. A symbolic link to something inside the folder is
-ignored, since that is read at its own place. A link out of the folder is a problem unless links are followed; a link
-back to a folder it stands in, and anything that is no regular file, always is: opening a pipe would block.
+Folders are walked in order of their names. Everything skipped is listed with the reason: hidden files, unknown formats,
+formats that need a package which is not installed. A symbolic link to a target inside the folder is ignored because the
+target itself is read. A link out of the folder is a problem unless links are followed. A link to one of its own parent
+folders and anything but a regular file is always a problem: opening a pipe would block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kbgym.corpus.blocks import Broken
 from kbgym.errors import BadInput, Missing
 
 PROJECT = "kbgym.toml"
-RECORDINGS = "cassette.jsonl"  # what models said, kept beside what was made of it; never documents
+RECORDINGS = "cassette.jsonl"  # model recordings kept beside their results; never documents
 FORMATS = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -63,7 +63,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class FoundFile(msgspec.Struct, frozen=True):
-    """A file to import. `name` is its path below the folder that was given: what ids and sources are made of."""
+    """A file to import. `name` is its path below the given folder, from which ids and sources are derived."""
 
     path: Path
     name: str
@@ -72,7 +72,7 @@ class FoundFile(msgspec.Struct, frozen=True):
 
 
 class Walk(msgspec.Struct):
-    """Everything below the given paths: what to read, what is wrong, and what is passed over."""
+    """Everything below the given paths: files to read, problems, and skipped entries."""
 
     files: list[FoundFile] = []
     problems: list[Problem] = []
@@ -128,7 +128,7 @@ class _Walker:
             folders += reversed(below)
 
     def _entry(self, entry: os.DirEntry[str], root: Path, prefix: str) -> bool:
-        """Take one entry of a folder or note why not. Return True if it is a folder to descend into."""
+        """Take one entry of a folder or note why it is skipped. Return True if it is a folder to descend into."""
         path = Path(entry.path)
         name = _shown(path, root, prefix)
         if entry.name.startswith("."):
@@ -152,7 +152,7 @@ class _Walker:
         return False
 
     def _leads_on(self, link: Path, name: str) -> bool:
-        """Return True if a symbolic link leads to something to read here; note a problem if it leads astray."""
+        """Return True if a symbolic link leads to something to read here; note a problem if it is not allowed."""
         try:
             target = link.resolve(strict=True)
         except (OSError, RuntimeError):
@@ -161,7 +161,7 @@ class _Walker:
         circle = link.parent.resolve().is_relative_to(target)
         if circle or target in self._followed or any(target.is_relative_to(place) for place in self.roots):
             into = self.found.problems if circle else self.found.ignored
-            reason = "back to a folder it stands in" if circle else "to something read at its own place"
+            reason = "back to one of its parent folders" if circle else "to a file that is imported anyway"
             into.append(Problem(name, f"a symbolic link {reason}"))
         elif not self.follow:
             reason = "a symbolic link out of the folder; say --set follow=true to read it"
@@ -190,14 +190,14 @@ class _Walker:
 
 def _shown(path: Path, root: Path, prefix: str) -> str:
     name = prefix + path.relative_to(root).as_posix()
-    return name.encode("utf-8", "replace").decode()  # a name that is not Unicode is still shown
+    return name.encode("utf-8", "replace").decode()  # a name that is not Unicode can still be shown
 
 
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset=["']?([\w-]{1,40})""", re.IGNORECASE)
 
 
 def read_text(file: FoundFile) -> str:
-    """Return a whole file as text with one-character line ends: UTF-8, or what a mark or HTML declares."""
+    """Return a whole file as text with one-character line ends: UTF-8, or the encoding that a BOM or HTML declares."""
     try:
         with file.path.open("rb") as handle:
             data = handle.read(MOST_FILE + 1)

@@ -1,6 +1,6 @@
-"""HTML as Markdown: selectolax reads the page, and what it holds is written down as Markdown.
+"""Conversion of HTML to Markdown, with selectolax.
 
-Scripts, styles, navigation and forms are left out and reported. The reader of Markdown gives its raw HTML to this one.
+Scripts, styles, navigation and forms are omitted and reported. The Markdown reader also uses this module for raw HTML.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Lost = list[tuple[str, str]]
 
 
 def html_to_markdown(text: str) -> tuple[str, str, Lost]:
-    """Return an HTML text as Markdown, its title, and what was left out as pairs of kind and text."""
+    """Return an HTML text as Markdown, its title, and the omissions as pairs of kind and text."""
     writer = _Writer()
     root = _parse(text).root
     lines = writer.children(root) if root is not None else []
@@ -51,7 +51,7 @@ def html_words(text: str) -> str:
 
 
 def _parse(text: str) -> LexborHTMLParser:
-    """Parse a text whose elements are not nested too deep, which takes the library quadratic time."""
+    """Parse a text. Raise if its elements are nested too deep, which takes the library quadratic time."""
     try:
         from selectolax.lexbor import LexborHTMLParser
     except ImportError:
@@ -62,7 +62,7 @@ def _parse(text: str) -> LexborHTMLParser:
             depth = max(0, depth - 1 if tag[1] else depth + 1)
             if depth > MOST_DEPTH:
                 raise Broken(f"its elements are nested more than {MOST_DEPTH:,} deep")
-    return LexborHTMLParser(f"<body>{text}")  # which keeps comments that stand before all else
+    return LexborHTMLParser(f"<body>{text}")  # it keeps comments that precede everything else
 
 
 class _Writer:
@@ -74,7 +74,7 @@ class _Writer:
         self.lost: Lost = []
 
     def children(self, node: LexborNode) -> list[str]:
-        """Return the blocks in a node; text and inline elements between them are paragraphs."""
+        """Return the blocks in a node; text and inline elements between them form paragraphs."""
         lines, run = list[str](), ""
         for child in node.iter(include_text=True):
             tag = child.tag or ""
@@ -107,7 +107,7 @@ class _Writer:
             case "hr":
                 return []
         lines = self.children(node)
-        if lines and "admonition" in (node.attributes.get("class") or "").split():  # a title and what it introduces
+        if lines and "admonition" in (node.attributes.get("class") or "").split():  # a title and the text it introduces
             return [f"{lines[0].rstrip(':')}:", "", *indented(lines[2:], self._mark())]
         return lines
 
@@ -118,7 +118,7 @@ class _Writer:
         return [f"[^{_note_name(node.attributes.get('id'))}]: {folded(' '.join(self.children(node)))}", ""]
 
     def _mark(self) -> str:
-        """Return the mark of a list's items, which differs from that of the list before it."""
+        """Return the marker of a list's items, which differs from that of the preceding list."""
         self.lists += 1
         return "-+"[self.lists % 2] + " "
 
@@ -134,7 +134,7 @@ class _Writer:
         return [*lines, *([] if used else [f"{mark}{term}", ""])]
 
     def _table(self, node: LexborNode) -> list[str]:
-        """Return a table; a row whose only heading stands at its side is an item of a list."""
+        """Return a table; a row whose only heading is its first cell becomes a list item."""
         head, rows, sides, before = list[str](), list[list[str]](), list[str](), list[str]()
         mark = self._mark()
         for part in node.iter():
@@ -155,7 +155,7 @@ class _Writer:
         return [*before, *(table(head, rows) if head or rows else []), *sides, ""]
 
     def _line(self, node: LexborNode) -> str:
-        """Return everything in a node as text in a line."""
+        """Return all content of a node as one line of text."""
         return "".join(self.inline(child, child.tag or "") for child in node.iter(include_text=True))
 
     def inline(self, node: LexborNode, tag: str) -> str:
@@ -214,12 +214,12 @@ def _paragraph(run: str) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """Return a text without meaning as Markdown."""
+    """Return a text with Markdown syntax escaped."""
     return _SPECIAL.sub(r"\\\1", text)
 
 
 def guarded(line: str) -> str:
-    """Return a line that begins no block but a paragraph."""
+    """Return a line that cannot start a block other than a paragraph."""
     return _BLOCK_START.sub(lambda found: f"{found[0]}\\" if found[2][0].isdigit() else f"{found[1]}\\{found[2]}", line)
 
 

@@ -1,4 +1,4 @@
-"""Make a world from paths and a questions file, or update one, and replace the old world atomically."""
+"""Import of paths and a questions file as a world, or as an update that replaces the old world atomically."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Structure = Callable[[Sequence[Document]], tuple[Document, ...]]  # the same doc
 
 
 class Made(msgspec.Struct, frozen=True):
-    """The world, and everything there is to say about how it came to be."""
+    """The world, and a report of its import."""
 
     world: World
     corpus: Corpus
@@ -45,9 +45,9 @@ def make(
     tick: ProgressCallback | None = None,
     structure: Structure | None = None,
 ) -> Made:
-    """Read everything and check it; an old world gives its ids to sentences it already has. `structure` adds links."""
+    """Read and check everything; sentences that an old world holds keep their ids. `structure` adds links."""
     drafts: list[str] = []
-    rows = read_rows(questions, drafts) if questions else []  # first: a mistake there should not wait for the files
+    rows = read_rows(questions, drafts) if questions else []  # first: report its errors early
     corpus = read_corpus(paths, options, [questions] if questions else [], tick)
     documents = tuple(corpus.documents)
     kept = Kept(documents)

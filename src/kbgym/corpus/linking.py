@@ -1,4 +1,4 @@
-"""Ids of documents, and the links between them that their files have."""
+"""Ids of documents, and resolution of the links between files into links between documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENDINGS = ("", ".md", ".html", ".rst", ".markdown", "/index.md", "/index.html",
 
 
 def document_id(file: str, own: str, ordinal: int = 0) -> str:
-    """Return an id made of the file and the text, which stays the same when the text moves in its file."""
+    """Return an id derived from the file and the text, which is stable when the text moves in its file."""
     said = hashlib.sha256(f"{file}\0{own}\0{ordinal or ''}".encode()).hexdigest()
     return f"{_slug(file)}-{said[:10]}"
 
@@ -40,10 +40,10 @@ def make_ids(drafts: Sequence[DraftDocument]) -> list[str]:
 
 
 class LinkResolver:
-    """From what a link says to the first document of the page it leads to.
+    """Resolves a link target to the first document of the page.
 
-    `site` is the address the pages are published at: links to it are links between them. A page is found by its file,
-    by what its front matter says its address is, or by a label in it.
+    `site` is the URL at which the pages are published: links to it are links between them. A page is found by its file,
+    by the address in its front matter, or by a label in it.
     """
 
     def __init__(self, drafts: Sequence[DraftDocument], ids: Sequence[str], site: str = "") -> None:
@@ -52,7 +52,7 @@ class LinkResolver:
         for id, one in zip(ids, drafts, strict=True):
             for name in one.first_of:
                 self._first.setdefault(name, id)
-        for name, id in list(self._first.items()):  # a wiki link may also name a file without its ending
+        for name, id in list(self._first.items()):  # a wiki link may name a file without its extension
             if name.startswith("file:"):
                 stem = posixpath.splitext(name.removeprefix("file:"))[0].casefold()
                 self._first.setdefault(f"title:{stem}", id)

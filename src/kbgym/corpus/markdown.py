@@ -1,7 +1,7 @@
-"""Markdown into blocks, with markdown-it-py (CommonMark, tables and footnotes).
+"""Markdown reader: blocks from markdown-it-py (CommonMark, tables and footnotes).
 
-The library finds the structure and says which lines a block covers; where inside them a sentence stands is found by
-looking each piece of text up in its own lines (`markdown_inline.py`). Front matter becomes fields.
+The library reports the lines of each block; the position of a sentence is found by looking each piece of text up in
+those lines (`markdown_inline.py`). Front matter becomes fields.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?\n)??(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _LABEL = re.compile(r"[^\W\d_][\w /().'’-]{0,40}:\s+\S")
-_TARGET = re.compile(r"\([\w.:-]+\)=")  # MyST: a name for what follows
+_TARGET = re.compile(r"\([\w.:-]+\)=")  # MyST: a label for the next block
 _ADMONITION = re.compile(r"\{([\w:-]+)\}(.*)")
 _OPTIONS = re.compile(r"(?:[ \t]*:[\w-]+:[^\n]*\n)+")
 _SILENT = frozenset(
@@ -35,7 +35,7 @@ _SAID = {
     "admonition": "",
 }
 _ENDS = (".", "!", "?", ";", ")", "。", "…")
-MOST_NOTE = 800  # a footnote up to here stands where it is called
+MOST_NOTE = 800  # a footnote up to this length is put where it is referenced
 
 
 def read_markdown(text: str) -> Page:
@@ -54,7 +54,7 @@ class _Reader:
         self.quotes: list[Block | None] = []
         self.last: Block | None = None
         self.lines: list[int] = []
-        self.note = ""  # the footnote that is being read
+        self.note = ""  # the current footnote
         self.notes: dict[str, list[Block]] = {}
 
     def read(self) -> Page:
@@ -84,20 +84,20 @@ class _Reader:
                 trees, comments = read_yaml(said, base)
         except Broken:
             if front[1] == "---" and not all(_LABEL.match(line) for line in said.split("\n") if line.strip()):
-                return 0  # a text between two rules
+                return 0  # a text between two horizontal rules
             trees, comments = [_lines(said, base)], []
         if any(tree.items is None for tree in trees):
             return 0
         self.headings.title = folded(next((title for tree in trees if (title := tree.get("title"))), ""))
         add_fields(self.page, trees, len(said), (base, front.end(2)), frozenset(("title",)))
         self.page.lost += [("comment", comment) for comment in comments]
-        self.page.lost.append(("", "title"))  # that key is said by what stands in front of every sentence
+        self.page.lost.append(("", "title"))  # the prefix of every sentence already contains that key
         return front.end()
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
     def _token(self, tokens: list[Token], place: int) -> int:
-        """Read one construct; gives the place after it."""
+        """Read one construct and return the position after it."""
         token = tokens[place]
         match token.type:
             case "heading_open":
@@ -130,7 +130,7 @@ class _Reader:
         return place + 1
 
     def _html(self, start: int, end: int) -> None:
-        """Read raw HTML, whose blocks have the place of the whole."""
+        """Read raw HTML; its blocks have the span of the whole."""
         markdown, _, lost = html_to_markdown(self.text[start:end])
         self.page.lost += lost
         before, lines = len(self.page.blocks), self.lines
@@ -148,7 +148,7 @@ class _Reader:
     def _introduction(self) -> Block | None:
         """Return the block that introduces a list, a table or code that begins here."""
         block = self.last
-        if block is not None and not block.text.text.rstrip().endswith(_ENDS):  # it goes on in what follows
+        if block is not None and not block.text.text.rstrip().endswith(_ENDS):  # it continues in what follows
             block.introduces = True
             return block
         return self._under()
@@ -181,7 +181,7 @@ class _Reader:
             self.page.addresses.append(plain.text.strip()[1:-2])
             return
         kind: Kind = "item" if self.lists else "sentence"
-        # `Status: open` and `Owner: Ruth` on lines of their own are no sentence together; a line may go on in the next.
+        # `Status: open` and `Owner: Ruth` on separate lines are separate sentences; a line may continue on the next.
         lines = list(pairwise([0, *found.breaks, len(plain)]))
         labels = [start for start, end in lines if _LABEL.match(plain.text[start:end].strip())]
         spans = [(0, len(plain))]
@@ -202,7 +202,7 @@ class _Reader:
 
     def _code(self, token: Token) -> None:
         said = _ADMONITION.fullmatch(token.info.strip())
-        if said:  # MyST: an instruction or a note, written like code
+        if said:  # MyST: a directive or a note, written like code
             self._directive(token, said)
             return
         self._code_block(token, token.content)
@@ -231,7 +231,7 @@ class _Reader:
         if content.strip():
             last, under = self.page.blocks[-1] if self.page.blocks else None, self._introduction()
             if under is None and last is not None and last.kind == "code" and last.sections == self.headings.use():
-                under = last.under  # a program, then what it prints
+                under = last.under  # a program, then its output
             self._add("code", _plain(content, 0), span=self._span(token), whole=True, under=under)
         self.last = None
 
@@ -270,7 +270,7 @@ class _Reader:
         return place + 1
 
     def _surplus(self, span: tuple[int, int], known: int) -> list[str]:
-        """Return the cells of a row beyond its table's columns, which the library leaves out."""
+        """Return the cells of a row beyond its table's columns, which the library drops."""
         line = self.text[slice(*span)].strip().removeprefix("|").removesuffix("|")
         cells = line.replace("\\|", "\0").split("|")[known:]
         return [folded(cell.replace("\0", "|")) for cell in cells]
@@ -286,7 +286,7 @@ class _Reader:
         return found
 
     def _finish_notes(self) -> None:
-        """Put footnotes where they are called; long ones and those never called become blocks."""
+        """Put footnotes where they are referenced; long ones and unreferenced ones become blocks."""
         called = {name for block in self.page.blocks for _, name in block.notes}
         for name, blocks in self.notes.items():
             text = folded(" ".join(block.text.text for block in blocks))

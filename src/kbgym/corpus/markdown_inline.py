@@ -1,4 +1,4 @@
-"""Read the text inside a Markdown block: words, links, code spans, footnotes and line breaks."""
+"""Inline content of Markdown blocks: words, links, code spans, footnotes and line breaks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-MOST_INLINE = 20_000  # the library's inline rules are quadratic on hostile text; what is longer is taken as it is
+MOST_INLINE = 20_000  # the library's inline rules are quadratic on hostile text; longer text is taken literally
 _MARKUP = re.compile(r"[\\`*_\[\]<>&!~]")
 _MARKS = re.compile(r"!?\[\[([^\[\]|\n]{1,300})(?:\|([^\[\]\n]{0,300}))?\]\]|\[\^([^\]\s]{1,40})\]")
 _ROLE = re.compile(r"\{[\w:.+-]{1,40}\}$")  # MyST, the Markdown of Sphinx: {ref}`words <target>`
@@ -43,7 +43,7 @@ def parser() -> MarkdownIt:
 
 @dataclass(slots=True)
 class Inline:
-    """A block's text; all places are in it. `lost` is what was left out: what it is, and its text."""
+    """A block's text; all positions refer to it. `lost` is the kind and text of every omission."""
 
     plain: Plain = field(default_factory=Plain)
     links: list[tuple[int, str]] = field(default_factory=list)
@@ -136,7 +136,7 @@ def _tag(found: Inline, tag: str, place: int) -> None:
 
 
 def _add_text(found: Inline, text: str, place: int) -> None:
-    """Add words; `[[Page]]` and `[[Page|label]]` are links, marks of footnotes are notes."""
+    """Add words; `[[Page]]` and `[[Page|label]]` are links, footnote marks are notes."""
     if "[" not in text:
         found.plain.add(text, place)
         return

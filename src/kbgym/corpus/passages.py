@@ -1,7 +1,7 @@
-"""Pack the statements of a page into a card and passages of 600 to 900 characters.
+"""Packing of a page's statements into a card and passages of 600 to 900 characters.
 
 A passage ends at a heading or the end of a paragraph, and never inside a sentence. Items of a list, rows of a table and
-fields of a record repeat what introduces them. The card of a page states its title, its own fields and its first
+fields of a record repeat their introduction. The card of a page states its title, its own fields and its first
 sentence; a page that fits into one passage is its own card.
 """
 
@@ -16,14 +16,14 @@ from kbgym.corpus.statements import Statement, context
 from kbgym.worlds.world import Field, Source
 
 SHORT, LEAST, MOST = 300, 600, 900  # characters
-TINY = 200  # a last passage up to here joins the one before
+TINY = 200  # a last passage up to this length is merged into the previous one
 LONGEST_FIELD = 200  # on a card
 MOST_OUTLINE = 12
 _ENDS = (".", "!", "?", ":", ";", "…", "。")
 
 
 class DraftDocument(msgspec.Struct):
-    """A document before it has an id. `own` is its text without what was put before it, `parts` its statements."""
+    """A document without an id yet. `own` is its text without the prefix, `parts` its statements."""
 
     own: str
     text: str
@@ -53,7 +53,7 @@ def sentences(said: Iterable[Statement]) -> list[DraftDocument]:
 
 
 def passages(said: Iterable[Statement]) -> list[DraftDocument]:
-    """Return the cards and passages of pages, none of which is the beginning of another."""
+    """Return the cards and passages of pages; none is a prefix of another."""
     found: list[DraftDocument] = []
     for _, page in groupby(said, key=lambda one: (one.source.file, one.page)):
         found += _page(list(page))
@@ -134,7 +134,7 @@ def _ends(group: list[Statement], one: Statement, paragraph: list[Statement]) ->
         return size >= TINY
     if one.sections != last.sections:
         return size >= SHORT
-    if one.lead or one.label:  # the list or record goes on
+    if one.lead or one.label:  # the list or record continues
         return size >= LEAST and (one.lead, _path(one)) != (last.lead, _path(last))
     return size >= LEAST or (size >= SHORT and size + sum(len(part.own) + 1 for part in paragraph) > MOST)
 
@@ -153,7 +153,7 @@ def _draft(group: list[Statement]) -> DraftDocument:
 
 
 def _body(group: Sequence[Statement]) -> str:
-    """Return the text of statements under the heading of the first; headings, introductions and paths stand once."""
+    """Return the text of statements under the heading of the first; headings, introductions and paths occur once."""
     text, path, last = "", "", None
     for one in group:
         last = last or Statement("", "", "", one.source, [], one.title, one.sections)
@@ -174,12 +174,12 @@ def _body(group: Sequence[Statement]) -> str:
 
 
 def _gap(text: str, between: str = ". ") -> str:
-    """Return what separates a text from what follows it."""
+    """Return the separator between a text and the next one."""
     return " " if text.endswith(_ENDS) and between != " | " else between if text else ""
 
 
 def _distinct(drafts: list[DraftDocument]) -> list[DraftDocument]:
-    """Drop what another document of the page repeats; tell apart what documents of other pages begin with."""
+    """Drop documents that repeat others of the page; disambiguate those that are prefixes of other pages' documents."""
     order = sorted(range(len(drafts)), key=lambda at: (drafts[at].text, -at))
     gone: set[int] = set()
     for here, after in pairwise(order):

@@ -1,12 +1,12 @@
-"""Make worlds from the official files of HotpotQA, 2WikiMultihopQA and MuSiQue.
+"""Worlds from the official files of HotpotQA, 2WikiMultihopQA and MuSiQue.
 
 Every sentence of every paragraph, distractors included, is a document that begins with its page's title; a sentence of
 several questions is one document. HotpotQA and 2Wiki name supporting sentences. MuSiQue names supporting paragraphs, so
 all their sentences are supports. MuSiQue's unanswerable questions are left out: the paragraphs taken away from them
 belong to other questions, so a common store can answer them.
 
-Models were trained on these texts, which `facts` records as `public_text`: a report on such a world also needs a score
-without a store.
+Models were trained on these texts, which `facts` records as `public_text`: a report on such a world also requires a
+score without a store.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class _Hotpot(msgspec.Struct):
-    """An entry of HotpotQA and of 2Wiki: both use this shape; 2Wiki has more fields, which nothing here needs."""
+    """An entry of HotpotQA or 2Wiki, which share this shape; further fields of 2Wiki are ignored."""
 
     id: str = msgspec.field(name="_id")
     question: str
@@ -56,7 +56,7 @@ class _Musique(msgspec.Struct):
 
 
 class PublicQuestion(msgspec.Struct, frozen=True):
-    """A question of any of the three, with its paragraphs as sentences and its supports as places among them."""
+    """A question of any of the three sets, with its paragraphs as sentences and its supports as positions in them."""
 
     id: str
     text: str
@@ -67,7 +67,7 @@ class PublicQuestion(msgspec.Struct, frozen=True):
 
 
 class Public(msgspec.Struct, frozen=True):
-    """A world and what was left out of it."""
+    """A world and the questions omitted from it."""
 
     world: World
     questions: MadeQuestions
@@ -77,7 +77,7 @@ class Public(msgspec.Struct, frozen=True):
 
 
 def read_public(dataset: str, file: Path, limit: int | None = None, seed: int = 0) -> Public:
-    """Make a world from an official file, or from a limited number of its questions, drawn by the seed."""
+    """Make a world from an official file, or from a limited number of its questions, sampled by the seed."""
     asked, unanswerable = READERS[dataset](file)
     if limit is not None and limit < len(asked):
         order = sorted(range(len(asked)), key=lambda place: digest(f"{seed}:{asked[place].id}".encode()))
@@ -107,7 +107,7 @@ def read_public(dataset: str, file: Path, limit: int | None = None, seed: int = 
 def _add_paragraphs(
     paragraphs: Iterable[tuple[str, tuple[str, ...]]], documents: dict[str, Document]
 ) -> tuple[dict[tuple[str, int], str], int]:
-    """Add every sentence as a document; return its id by title and number, and how many were cut."""
+    """Add every sentence as a document; return the ids by title and number, and the number of truncated sentences."""
     ids: dict[tuple[str, int], str] = {}
     cut = 0
     for title, sentences in paragraphs:
@@ -174,7 +174,7 @@ def _musique(entry: _Musique) -> PublicQuestion:
 
 
 def _entries(file: Path, type_: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield the objects of a file, which is one array or has one object a line."""
+    """Yield the objects of a file, which is one array or has one object per line."""
     data = _bytes(file)
     if data[:1_000].lstrip().startswith(b"["):
         for number, entry in enumerate(_decode(file, data, list[type_]), 1):  # type: ignore[valid-type]

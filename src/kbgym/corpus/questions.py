@@ -1,11 +1,11 @@
-"""Read questions from CSV, JSON or JSONL, check them, drop duplicates, and assign splits and groups.
+"""Questions from CSV, JSON or JSONL: parsing, checks, duplicates, splits and groups.
 
     question,answer,group
     Who built the Kestrel?,Olsen & Co.|Olsen and Co.,kestrel
 
 `answer` (or `answers`) holds every accepted answer, separated by `|`, `members` the elements of a set; `keys` are
 `kind:value`, `support` document ids or quotes. Splits that are not given are drawn by a hash of seed and subject, so
-the same file gives the same splits everywhere; near-duplicates share a split.
+the same file always gives the same splits; near-duplicates share a split.
 
 A file with a column `approve` holds drafts: only rows with a yes are questions. `quote` helps to decide.
 """
@@ -39,7 +39,7 @@ _NO = ("", "0", "false", "no", "n")
 
 
 class QuestionRow(msgspec.Struct, frozen=True):
-    """A question as it stands in the file; `where` names its line for messages."""
+    """A question as given in the file; `where` names its line for messages."""
 
     where: str
     text: str
@@ -60,7 +60,7 @@ class QuestionRow(msgspec.Struct, frozen=True):
 
 
 class Duplicate(msgspec.Struct, frozen=True):
-    """Two questions that ask the same, and the splits they are in."""
+    """Two questions that ask the same thing, and their splits."""
 
     first: str
     second: str
@@ -69,7 +69,7 @@ class Duplicate(msgspec.Struct, frozen=True):
 
 
 class MadeQuestions(msgspec.Struct, frozen=True):
-    """The questions of a world, and the duplicates that were found; those with two splits are leaks."""
+    """The questions of a world, and the duplicates found; duplicates in two splits are leaks."""
 
     questions: tuple[Question, ...] = ()
     duplicates: tuple[Duplicate, ...] = ()
@@ -162,7 +162,7 @@ def _groups(
 
 
 def _ids(rows: Iterable[QuestionRow]) -> list[str]:
-    """Return ids made of the words alone, so that a question keeps its id when the file grows."""
+    """Return ids derived from the words alone, so that a question keeps its id when the file grows."""
     seen: Counter[str] = Counter()
     ids = []
     for row in rows:
@@ -182,7 +182,7 @@ class ResolvedSupport(msgspec.Struct, frozen=True):
 class _Supports:
     """Resolves supports, which are document ids or quotes.
 
-    A quote is looked for in the statements of the files, then in statements with their context, then in documents.
+    Quotes are matched in the statements of the files, then in statements with their context, then in documents.
     """
 
     def __init__(self, documents: Sequence[Document], quotes: Sequence[Quote]) -> None:
@@ -206,7 +206,7 @@ class _Supports:
         return ResolvedSupport(tuple(documents), frozenset(statements))
 
     def _passages(self, support: str) -> list[str]:
-        """Return the documents that hold a quote, or what follows its headings in documents of that page."""
+        """Return the documents that contain a quote, or the part after its headings in documents of that page."""
         if found := self._documents.saying(support):
             return found
         headings, _, quote = support.partition(": ")
@@ -215,7 +215,7 @@ class _Supports:
 
 
 class _Words:
-    """Texts by the words in them, made when first asked."""
+    """An index of texts by their words, built on first use."""
 
     def __init__(self, texts: Iterable[tuple[str, str]]) -> None:
         self._texts = texts
@@ -224,12 +224,12 @@ class _Words:
         self._text = ""
 
     def text(self, id: str) -> str:
-        """Return the normalised text of an id, after `saying` was asked."""
+        """Return the normalised text of an id; call `saying` first."""
         place = self._ids.index(id)
         return self._text[self._starts[place] : (*self._starts, len(self._text))[place + 1]]
 
     def saying(self, words: str) -> list[str]:
-        """Return the ids of all texts that hold these words next to each other."""
+        """Return the ids of all texts that contain these words consecutively."""
         if not self._ids:
             parts, at = [], 0
             for id, text in self._texts:
@@ -252,7 +252,7 @@ class _Words:
 def read_rows(path: Path, unapproved: list[str] | None = None) -> list[QuestionRow]:
     """Read the rows of a questions file. Raise BadInput with the line of the first invalid row.
 
-    Drafts without approval are left out, and their places are added to `unapproved`.
+    Drafts without approval are omitted, and their lines are added to `unapproved`.
     """
     try:
         if path.stat().st_size > MOST_FILE:
@@ -287,7 +287,7 @@ def _approved(where: str, values: Mapping[str, Any]) -> bool:
 
 
 def _json_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """Read one object a line, or one array of objects."""
+    """Read one object per line, or one array of objects."""
     if text.lstrip().startswith("["):
         try:
             entries = decode(text, list[dict[str, Any]])

@@ -1,9 +1,9 @@
-"""Read files in a child process with limits on time, memory and output.
+"""A child process that reads files with limits on time, memory and output.
 
-Files are written by strangers, and what a parser does with a hostile one cannot be bounded from inside: a few hundred
-bytes of substitutions keep docutils busy for minutes, and a deep TOML key takes gigabytes. So every format is read by a
-child process (`reading.serve`), one file after the other. When a file exceeds a limit the process is killed, the file
-is refused, and the rest is read by a new one.
+Files are untrusted, and a parser cannot be bounded from within: a few hundred bytes of substitutions keep docutils busy
+for minutes, and a deep TOML key takes gigabytes. Every format is therefore read by a child process (`reading.serve`),
+one file after the other. If a file exceeds a limit, the process is killed, the file is refused, and a new process reads
+the rest.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kbgym.corpus.files import FoundFile
 from kbgym.corpus.statements import Statement
 from kbgym.errors import Missing
 
-SECONDS, BYTES_PER_SECOND = 18.0, 20_000  # a file may take: 18 s, and 1 s per 20 kB
+SECONDS, BYTES_PER_SECOND = 18.0, 20_000  # time limit per file: 18 s, and 1 s per 20 kB
 MEMORY, MEMORY_PER_BYTE, MOST_MEMORY = 768 << 20, 64, 4 << 30
-OUTPUT, OUTPUT_PER_BYTE = 256 << 10, 64  # characters of all documents of a file
+OUTPUT, OUTPUT_PER_BYTE = 256 << 10, 64  # total characters of a file's documents
 
 
 class ReadTask(msgspec.Struct, frozen=True):
-    """A file to read, and the memory limit that holds while it is read."""
+    """A file to read, and the memory limit while it is read."""
 
     path: bytes
     name: str
@@ -43,7 +43,7 @@ class ReadTask(msgspec.Struct, frozen=True):
 class WorkerReply(msgspec.Struct, omit_defaults=True):
     """A message from the reader process: a batch of statements, or the end of the file.
 
-    `lost` lists what is in no document as pairs of kind and text; `hidden` counts invisible characters; `size` is the
+    `lost` lists omissions as pairs of kind and text; `hidden` counts invisible characters; `size` is the
     input the output is compared with. A file that cannot be read ends with `error`: it is malformed, needs a package
     that is not installed (`missing`), or made its parser fail (`crashed`).
     """
@@ -74,7 +74,7 @@ class ReaderProcess:
         self._lock = threading.Lock()
 
     def read(self, files: Sequence[FoundFile], language: str) -> Iterator[FileReading]:
-        """Yield what each file holds, in order.
+        """Yield the contents of each file, in order.
 
         Raises:
             Missing: If reading a format needs a package that is not installed.
@@ -82,7 +82,7 @@ class ReaderProcess:
         with self._lock:
             for file in files:
                 process = self.start()
-                with contextlib.suppress(OSError):  # the process died; reading its replies finds out
+                with contextlib.suppress(OSError):  # the process died; reading its replies detects that
                     _send(process, file, language)
                 found = _receive(process, file)
                 if found.end.crashed:  # memory may be exhausted, or replies left in the pipe
@@ -130,7 +130,7 @@ def _send(process: subprocess.Popen[bytes], file: FoundFile, language: str) -> N
 
 
 def _receive(process: subprocess.Popen[bytes], file: FoundFile) -> FileReading:
-    """Return the replies about a file; one that exceeds a limit ends with an error."""
+    """Return the replies about a file; the last one has an error if the file exceeds a limit."""
     seconds, late = SECONDS + file.size / BYTES_PER_SECOND, threading.Event()
 
     def kill() -> None:

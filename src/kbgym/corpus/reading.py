@@ -1,4 +1,4 @@
-"""Read a file of any format into statements, and account for every word of it.
+"""Reading of files of any format into statements, with an account of every word.
 
 `serve` is the main function of the child process that `reader_process` starts.
 """
@@ -38,7 +38,7 @@ from kbgym.sanitize import sanitize
 MOST_UNPACKED = 512 << 20  # of a zip archive
 BATCH = 1_000
 MOST_LOOKED_FOR = 200
-NEAR = 20  # words between two words of a block
+NEAR = 20  # maximum distance in words between two words of a block
 _LIGATURES = str.maketrans({"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl"})
 _RST_LABEL = re.compile(r"^\.\. _([^:\n]{1,200}):[ \t]*$", re.MULTILINE)
 _NAMELESS = ("index", "_index", "readme", "default")
@@ -72,14 +72,14 @@ def serve() -> None:
 
 
 def _limit_memory(most: int) -> None:
-    with contextlib.suppress(ImportError, ValueError, OSError):  # not on every system
+    with contextlib.suppress(ImportError, ValueError, OSError):  # not available on every system
         import resource
 
         resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def read_file(task: ReadTask, send: Callable[[WorkerReply], None]) -> None:
-    """Send the statements of a file in batches, then what is in none of them."""
+    """Send the statements of a file in batches, then its omissions."""
     file = FoundFile(Path(os.fsdecode(task.path)), task.name, task.format, task.size)
     pages, text = _pages(file)
     end, batch, said = WorkerReply(ended=True, size=len(text)), list[Statement](), list[str]()
@@ -150,7 +150,7 @@ def _rst_page(text: str) -> Page:
 
 
 def html_page(text: str, file: str = "") -> Page:
-    """Return the page of an HTML text; `file` is the text of the file, if that is another."""
+    """Return the page of an HTML text; `file` is the text of the file, if it differs."""
     markdown, title, lost = html_to_markdown(text)
     page = read_markdown(markdown)
     if page.title and title not in ("", page.title):
@@ -162,20 +162,20 @@ def html_page(text: str, file: str = "") -> Page:
 
 
 def locate(page: Page, text: str) -> None:
-    """Give the blocks of a page that was written anew their places in its file, by looking their words up in order."""
+    """Assign file offsets to the blocks of a converted page, by looking their words up in order."""
     places = [found.start() for found in _WORD.finditer(text)]
     where: dict[str, list[int]] = {}
     for number, found in enumerate(_WORD.finditer(text)):
         where.setdefault(found[0], []).append(number)
 
     def following(word: str, number: int, most: int) -> int:
-        """Return the number of the next such word of the file, or -1 if it is further than `most` words away."""
+        """Return the position of the next such word of the file, or -1 if it is more than `most` words away."""
         numbers = where.get(word, [])
         at = bisect_left(numbers, number)
         return numbers[at] if at < len(numbers) and numbers[at] - number <= most else -1
 
     def start(words: list[str], number: int) -> int:
-        """Return the number of the first word that is soon followed by the next one."""
+        """Return the position of the first word that is soon followed by the next one."""
         for one, other in pairwise(words):
             numbers = where.get(one, [])
             for found in numbers[bisect_left(numbers, number) :][:MOST_LOOKED_FOR]:
@@ -213,7 +213,7 @@ def _office_markdown(file: FoundFile) -> str:
 
 
 def notebook_markdown(text: str) -> str:
-    """Return the cells of a notebook, and the text that they print, as Markdown."""
+    """Return the cells of a notebook, and the text they print, as Markdown."""
     try:
         cells = decode(text, _Notebook).cells if text.strip() else []
     except msgspec.DecodeError as error:
@@ -250,9 +250,9 @@ def _joined(text: Any) -> str:
 
 
 def check_archive(file: FoundFile) -> None:
-    """Raise Broken if a file is not of the format its name says, or a zip archive that unpacks beyond the limit.
+    """Raise Broken if a file is not of the format its name says, or is a zip archive that unpacks beyond the limit.
 
-    markitdown goes by the content, so a file of another format must be found out here.
+    markitdown detects the format from the content, so a mismatch must be detected here.
     """
     ending, unpacked = file.path.suffix.lower(), 0
     try:
@@ -270,7 +270,7 @@ def check_archive(file: FoundFile) -> None:
 
 
 def fallback_title(name: str) -> str:
-    """Return the title of a page that has none: its file's name, or the folder's for an `index` or `readme`."""
+    """Return a title for a page without one: its file's name, or the folder's for an `index` or `readme`."""
     folder, base = posixpath.split(posixpath.splitext(name)[0])
     if base.lower() in _NAMELESS and folder:
         base = posixpath.basename(folder)
@@ -278,16 +278,16 @@ def fallback_title(name: str) -> str:
 
 
 def missing_words(text: str, documents: Sequence[str], lost: Sequence[str]) -> list[str]:
-    """Return the words of a file that are neither in its documents nor in what its reader left out on purpose."""
+    """Return the words of a file that are neither in its documents nor in deliberate omissions of its reader."""
     missing = {word.lower(): word for word in _words(unescape(_LIST_NUMBER.sub("", text)).split("\n"))}
     for word in _words((*documents, *lost)):
         missing.pop(word.lower(), None)
     everything = "\n".join(documents) if missing else ""
-    # A word may also be part of another one, as where markup divided it: un*believ*able.
+    # A word may be part of another one, for example if markup divides it: un*believ*able.
     return [word for number, word in enumerate(missing.values()) if number > MOST_LOOKED_FOR or word not in everything]
 
 
 def _words(texts: Sequence[str]) -> Iterator[str]:
-    """Yield the words of many texts, each once per batch, which bounds both time and memory."""
+    """Yield the words of many texts, each once per batch, to bound time and memory."""
     for start in range(0, len(texts), BATCH):
         yield from set(_WORD.findall("\n".join(texts[start : start + BATCH])))

@@ -1,4 +1,4 @@
-"""Read plain text, JSON, JSONL and CSV as pages.
+"""Readers of plain text, JSON, JSONL and CSV as pages.
 
 A JSON object with a `text` (and a `title`) is a page; its other values are fields. A CSV row with a column `text` is
 the same, any other row is a row of a table. The place of a row's documents is the row. Other JSON is a tree of fields.
@@ -59,7 +59,7 @@ def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
 
 
 def read_jsonl(file: FoundFile) -> Iterator[Page]:
-    """Yield a page for each object: one a line, or one array of them."""
+    """Yield a page for each object: one per line, or one array of them."""
     first = True
     for number, (place, line) in enumerate(read_rows(file), 1):
         if not line.strip():
@@ -116,7 +116,7 @@ def read_csv(file: FoundFile) -> Iterator[Page]:
     end = 0
 
     def lines() -> Iterator[str]:
-        nonlocal end  # where the last line the reader took ends: a row may take several
+        nonlocal end  # the end of the last line that the reader took: a row may take several
         for place, line in read_rows(file):
             end = place + len(line)
             yield line

@@ -1,7 +1,7 @@
-"""Read reStructuredText with docutils, which writes it as HTML.
+"""Reader of reStructuredText, which docutils converts to HTML.
 
-Directives that would include a file or insert raw output are off. Directives and roles that docutils does not know
-(Sphinx has many) are not errors: their content is read like the rest, and objects of a domain carry their names.
+Directives that include a file or insert raw output are disabled. Unknown directives and roles (Sphinx has many) are not
+errors: their content is read like the rest, and objects of a domain carry their names.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def rst_to_html(text: str) -> tuple[str, list[tuple[str, str]]]:
     try:
         from docutils.core import publish_parts
     except ImportError:
-        if find_spec("docutils") is not None:  # it is there, but something it needs could not be loaded
+        if find_spec("docutils") is not None:  # it is installed, but one of its dependencies could not be loaded
             raise
         raise Missing("reading reStructuredText needs docutils; run: pip install 'kbgym[documents]'") from None
     names = _register(text)
@@ -57,7 +57,7 @@ def rst_to_html(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _register(text: str) -> list[str]:
-    """Make docutils know every directive and role of a text, and return the names of the directives."""
+    """Register every directive and role of a text with docutils; return the names of the directives."""
     from docutils import nodes
     from docutils.parsers.rst import Directive, directives, roles
     from docutils.parsers.rst.languages import en
@@ -85,7 +85,7 @@ def _register(text: str) -> list[str]:
             return [holder]
 
         def described(self, holder: nodes.Element) -> nodes.Node:
-            """Return an object as a term, so that everything said of it carries its name."""
+            """Return an object as a term, so that its whole description carries its name."""
             item, body = nodes.definition_list_item(), nodes.definition()
             item += nodes.term("", "", nodes.literal("", folded(" ".join(self.arguments))))
             for name, value in self.options.items():
@@ -105,13 +105,13 @@ def _register(text: str) -> list[str]:
             directives.register_directive(name, Unknown)
     for name in set(_ROLE.findall(text)):
         known = name.lower() in en.roles or name.lower() in roles._role_registry
-        if not known or name in ("pep", "rfc"):  # which docutils has, and Sphinx with more in them
+        if not known or name in ("pep", "rfc"):  # docutils has these, and Sphinx extends them
             roles.register_local_role(name, _role)
     return names
 
 
 def _role(name: str, raw: str, said: str, line: int, inliner: Any, options: Any = None, content: Any = None) -> Any:
-    """Read a role that docutils does not know: its words, as a link where it leads to a page."""
+    """Read an unknown role: its words, as a link if it leads to a page."""
     from docutils import nodes
 
     said = said.replace("\0", "")
@@ -126,7 +126,7 @@ def _role(name: str, raw: str, said: str, line: int, inliner: Any, options: Any 
 
 
 class _Anything(dict[str, Any]):
-    """Options of an unknown directive: every name is allowed, with any value."""
+    """Options of an unknown directive: any name with any value."""
 
     def __getitem__(self, name: str) -> Any:
         return lambda value: value

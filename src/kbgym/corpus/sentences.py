@@ -1,8 +1,9 @@
-"""Split texts into sentences.
+"""Sentence splitting.
 
-The splitter is sentencex, a small compiled library; of six splitters tried on thirty difficult lines it was right most
-often. Long texts are split in windows, because its search for quotation marks takes quadratic time. Corrections: no
-sentence starts with a small letter, `vol.` or `approx.` before a number ends none, and none ends inside a code span.
+The splitter is sentencex, a small compiled library; it was the most accurate of six splitters
+on thirty difficult lines. Long texts are split in windows, because its search for quotation marks takes quadratic time.
+Corrections: no sentence starts with a lower-case letter, ends at `vol.` or `approx.` before a number, or ends inside a
+code span.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from kbgym.errors import Missing
 from kbgym.sanitize import is_plain, sanitize
 
-MOST_TEXT = 4_000  # what the `add` and `edit` tools take, too
+MOST_TEXT = 4_000  # the limit of the `add` and `edit` tools
 MOST_CONTEXT = 300
 WINDOW = 4_000
 
@@ -42,8 +43,8 @@ def split(
 ) -> list[tuple[int, int]]:
     """Return where each sentence of a text starts and ends, without the white space around it.
 
-    No sentence ends inside a `solid` stretch, which the splitter sees as one capitalised word, and none without white
-    space after it ("strings.Join"), unless a text is not `spaced`.
+    No sentence ends inside a `solid` range, which the splitter sees as a capitalised word, or without white space after
+    it ("strings.Join"), unless `spaced` is False.
     """
     if solid:
         shown, at = list[str](), 0
@@ -64,8 +65,8 @@ def split(
 
 
 def _boundaries(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """Yield the sentences of a text, window by window; the last of a window is read again with the next."""
-    start, begun = 0, 0  # where the window starts, and where the sentence did that reaches into it
+    """Yield the sentences of a text, window by window; the last of each window is read again with the next."""
+    start, begun = 0, 0  # start of the window, and of the sentence that reaches into it
     while True:
         window = text[start : start + WINDOW] if start or len(text) > WINDOW else text
         found = [(start + one["start_index"], start + one["end_index"]) for one in _library()(language, window)]
@@ -77,13 +78,13 @@ def _boundaries(text: str, language: str) -> Iterator[tuple[int, int]]:
             yield begun, found[0][1]
             yield from found[1:-1]
             start = begun = found[-1][0]
-        else:  # no end in sight: the sentence goes on
+        else:  # no end in this window: the sentence continues
             space = text.rfind(" ", start + WINDOW // 2, start + WINDOW)
             start = space + 1 if space > 0 else start + WINDOW
 
 
 def _goes_on(text: str, before: tuple[int, int], start: int) -> bool:
-    """Return True if what starts here belongs to the sentence before it."""
+    """Return True if the text that starts here belongs to the previous sentence."""
     if "\n\n" in text[before[1] : start]:
         return False
     first = text[start]
@@ -108,7 +109,7 @@ _LINES = (re.compile(r"\n"), re.compile(r"\s"))
 
 
 def pieces(text: str, start: int, end: int, most: int, lines: bool = False) -> Iterator[tuple[int, int]]:
-    """Yield a long stretch cut at the last clause (or line) that fits, else at a space, else anywhere."""
+    """Yield the pieces of a long range, cut at the last clause (or line) that fits, else at a space, else anywhere."""
     while end - start > most:
         cut = start + most
         for boundary in _LINES if lines else _CLAUSES:
@@ -125,6 +126,6 @@ def pieces(text: str, start: int, end: int, most: int, lines: bool = False) -> I
 def clean(text: str) -> str:
     """Return a text on one line without characters that the tools reject."""
     plain = " ".join(sanitize(text)[0].split())
-    while not is_plain(plain):  # what was taken out may have held others apart
+    while not is_plain(plain):  # removed characters may have separated others
         plain = " ".join(sanitize(plain)[0].split())
     return plain

@@ -1,4 +1,4 @@
-"""Assign questions to splits by whole groups: six tenths train, three test, one eval; and find near-duplicates."""
+"""Splits of questions by whole groups (six tenths train, three test, one eval), and near-duplicate detection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARES = {"train": 6, "test_in": 3, "eval": 1}
 
 
 class Split(msgspec.Struct, frozen=True):
-    """What is known of a question's split: its group, and the split it has; `given` when a person chose it."""
+    """The group and split of a question; `given` is True if a person chose the split."""
 
     name: str
     group: str = ""
@@ -28,9 +28,9 @@ def divide(
 ) -> list[str]:
     """Return a split for every member. Members of one group, and members that are alike, share theirs.
 
-    A split that a person gave stays, even where a member that is alike has another; for a group in two splits there is
-    no right answer, and it is refused. Larger groups are placed first, each where most is missing; among equals a hash
-    of the seed and the group decides.
+    A split that a person gave is kept, even if a near-duplicate has another one; a group in two splits is refused.
+    Larger groups are placed first, each in the split with the largest deficit; a hash of the seed and the group breaks
+    ties.
     """
     bundles = _bundles(members, alike)
     sizes = {root: sum(place not in leave_out for place in places) for root, places in bundles.items()}
@@ -60,7 +60,7 @@ def divide(
 
 
 def _bundles(members: Sequence[Split], alike: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
-    """Return members that must stay together, by the first of them."""
+    """Return groups of members that must stay together, keyed by the first of them."""
     leader = list(range(len(members)))
 
     def find(place: int) -> int:
@@ -91,7 +91,7 @@ def _name(members: Sequence[Split], places: Sequence[int]) -> str:
 
 
 def _sizes(total: int) -> dict[str, int]:
-    """Split a number by the shares, the largest remainders rounded up."""
+    """Split a number by the shares, rounding up the largest remainders."""
     whole = sum(SHARES.values())
     sizes = {name: total * share // whole for name, share in SHARES.items()}
     order = sorted(SHARES, key=lambda name: -(total * SHARES[name] % whole))
@@ -107,7 +107,7 @@ _TOKEN = re.compile(r"\w+")
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """Two questions by their places in the list; `same` when they are equal but for case and punctuation."""
+    """Two questions by their positions in the list; `same` if they are equal except for case and punctuation."""
 
     first: int
     second: int
@@ -119,7 +119,7 @@ def normalised(text: str) -> str:
 
 
 def near_duplicates(texts: Sequence[str]) -> list[Pair]:
-    """Return all pairs of near-duplicates in order. Of several equal texts each is paired with the first."""
+    """Return all pairs of near-duplicates in order. Equal texts are each paired with the first of them."""
     found: list[Pair] = []
     first: dict[str, int] = {}
     sets: dict[int, frozenset[str]] = {}
@@ -144,7 +144,7 @@ def near_duplicates(texts: Sequence[str]) -> list[Pair]:
 
 
 def _least_shared(size: int) -> int:
-    """Return the number of tokens a near-duplicate shares at least: nine tenths, rounded up."""
+    """Return the minimum number of tokens a near-duplicate shares: nine tenths, rounded up."""
     return -(-size * 9 // 10)
 
 

@@ -1,8 +1,7 @@
-"""Turn the blocks of a page into statements that can be understood alone.
+"""Self-contained statements from the blocks of a page.
 
-In front of every sentence stand the page's title and the sections it is in (`Boats > Kestrel: She is old.`), then what
-introduces the list, table or code it belongs to. The sentence itself stays what it is in the file: its id is made of it
-alone.
+Every sentence is prefixed with its page's title and sections (`Boats > Kestrel: She is old.`) and the introduction
+of its list, table or code. The sentence itself is unchanged, and its id is derived from it alone.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from kbgym.corpus.sentences import MOST_CONTEXT, MOST_TEXT, clean, pieces, split
 from kbgym.worlds.world import Source
 
 MOST_CODE = 800
-ROOM = 2 * MOST_CONTEXT + 40  # for what stands before a sentence
+ROOM = 2 * MOST_CONTEXT + 40  # limit of a sentence's prefix
 
 
 class Statement(msgspec.Struct):
     """A sentence, row, field or code block of a page.
 
-    `own` stands in the file, `prefix` is what it needs before it to be understood alone. The rest says where it stands:
-    the numbers of its page and block, title and sections, what introduces it, the label of a field, the part of a long
-    code block. `names` are the targets of its links, `first_of` the names of the page that links to it lead to.
+    `own` is the text in the file, `prefix` the context that makes it self-contained. The rest is its position: the
+    numbers of its page and block, title and sections, its introduction, the label of a field, the part of a long code
+    block. `names` are the targets of its links, `first_of` the names under which links reach its page.
     """
 
     own: str
@@ -43,7 +42,7 @@ class Statement(msgspec.Struct):
 
 
 def statements(page: Page, file: str, title: str, language: str, number: int = 0) -> tuple[list[Statement], int]:
-    """Return a page's statements in order, and the number of sentences that were cut because they are too long."""
+    """Return a page's statements in order, and the number of sentences truncated for length."""
     return _Reader(page, file, clean(title), language, number).read()
 
 
@@ -67,7 +66,7 @@ class _Reader:
         sections, label = tuple(map(clean, block.sections)), f"{label} " if label else ""
         lead = self._lead(block)
         self.last_of[id(block)] = ending = clean(text[slice(*spans[-1])])
-        # What introduces something is said by everything it introduces, unless that is too long for it.
+        # Everything introduced by a sentence carries it, unless the sentence is too long for that.
         if block.introduces and text[spans[-1][1] - 1] == ":" and len(ending) < MOST_CONTEXT // 2:
             spans.pop()
         most = MOST_CODE if block.kind == "code" else MOST_TEXT - ROOM - len(label)
@@ -86,7 +85,7 @@ class _Reader:
                     self.found.append(Statement(own, prefix, block.kind, source, links, *where))
 
     def _lead(self, block: Block) -> str:
-        """Return what introduces a list's items, as the beginning of each: `The crew are: `."""
+        """Return the introduction of a list's items, as the prefix of each: `The crew are: `."""
         under, leads = block.under, list[str]()
         while under is not None and len(leads) < 5:
             said = self.last_of.get(id(under), "")
@@ -96,14 +95,14 @@ class _Reader:
         return f"{' '.join(reversed(leads))[-MOST_CONTEXT:]} " if leads else ""
 
     def _notes(self, block: Block, start: int, end: int) -> str:
-        """Return the footnotes that are called in a stretch."""
+        """Return the footnotes referenced in a range."""
         known = self.page.footnotes
         notes = [known[name] for at, name in block.notes if start < (at or 1) <= end and name in known]
         return "".join(f" (Note: {clean(note)})" for note in dict.fromkeys(notes))
 
 
 def context(title: str, sections: Sequence[str]) -> str:
-    """Return `Title > Section: `; where that is long, without the sections in the middle, and then cut."""
+    """Return `Title > Section: `; a long one omits the sections in the middle, and is then truncated."""
     parts = [part for part in (one.rstrip(": ") for one in (title, *sections)) if part]
     while len(parts) > 2 and len(" > ".join(parts)) > MOST_CONTEXT:
         del parts[1]

@@ -1,9 +1,9 @@
-"""Bring a trained store up to date with its files, once or continuously, in one committed transaction per update.
+"""Updates of a trained store from its files, once or continuously, in one committed transaction per update.
 
-The files win: an original that an agent edited says what the file says now, and that is reported. Everything agents
-wrote stays; indexes that point at changed or removed documents are named. The comparison is with what the store was
-made from, never with a world folder that may be ahead of it, so an update is idempotent and safe to repeat after a
-crash. `Watcher` polls names, times and sizes of files, and waits until two polls agree.
+Files take precedence: an original that an agent edited is reset to the file's text, which is reported. Documents
+that agents wrote are kept; indexes that point at changed or removed documents are listed. Files are compared with the
+store's own sources, never with a world folder that may be ahead of it, so an update is idempotent and safe to repeat
+after a crash. `Watcher` polls names, times and sizes of files, and waits until two polls agree.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AGENT = "import corpus"
 
 
 class Affected(msgspec.Struct, frozen=True):
-    """A document an agent wrote or edited, and the documents it points at that changed or went."""
+    """A document an agent wrote or edited, and those of its targets that changed or were removed."""
 
     id: str
     text: str
@@ -41,7 +41,7 @@ class Affected(msgspec.Struct, frozen=True):
 
 
 class Reimport(msgspec.Struct, frozen=True):
-    """What an import did to a store."""
+    """The effect of an import on a store."""
 
     iteration: int
     added: int = 0
@@ -53,7 +53,7 @@ class Reimport(msgspec.Struct, frozen=True):
 
 
 def affected_indexes(store: Store, changed: Changes) -> tuple[Affected, ...]:
-    """Return indexes and corrections of documents that changed or are gone; call it before the update is applied."""
+    """Return indexes and corrections of documents that changed or were removed; call it before applying the update."""
     edited = {document.id for document in changed.edited}
     removed = set(changed.removed)
     touched = edited | removed
@@ -69,7 +69,7 @@ def affected_indexes(store: Store, changed: Changes) -> tuple[Affected, ...]:
 
 
 def reimport(place: Path, world: World) -> Reimport:
-    """Bring a store up to date with a world, in one committed transaction; nothing to do writes nothing."""
+    """Bring a store up to date with a world, in one committed transaction; without changes, write nothing."""
     folder = StoreFolder(place)
     known = originals(place, folder.events)
     if not known:
@@ -102,12 +102,12 @@ def reimport(place: Path, world: World) -> Reimport:
 
 
 def _event(store: Store, changed: Changes, now: Mapping[str, Document], iteration: int) -> Imported:
-    """Return the event of an update, given what agents made of the documents."""
+    """Return the event of an update, given the edits by agents."""
     edited = [document for document in changed.edited if document.id in store]
     restored = {document.id: document for document in changed.edited if document.id not in store}
     gone = set(changed.removed)
     for id in (*(document.id for document in edited), *changed.removed):
-        if id in store:  # what it had absorbed was the old sentence; those that still stand stand for themselves
+        if id in store:  # its merged text was the old sentence; merged documents that remain represent themselves
             absorbed = (origin for origin in store[id].absorbed if origin in now and origin not in gone)
             restored |= {origin: now[origin] for origin in absorbed}
     return Imported(
@@ -149,18 +149,18 @@ def _batches(targets: Sequence[str]) -> list[tuple[str, ...]]:
     return [tuple(targets[at : at + MOST_TARGETS]) for at in range(0, len(targets), MOST_TARGETS)]
 
 
-Seen = dict[str, tuple[int, int]]  # files with their time and size
+Seen = dict[str, tuple[int, int]]  # files with their modification time and size
 
 
 class Followed(msgspec.Struct, frozen=True):
-    """What the files changed, and what that did to the store."""
+    """The changes of the files, and their effect on the store."""
 
     made: Made
     store: Reimport
 
 
 class Watcher:
-    """`world` is what the store was made from: its questions, and how its files were read."""
+    """Polls files and updates a store; `world` is its source: the questions, and how its files were read."""
 
     def __init__(self, paths: Sequence[Path], place: Path, world: World, structure: Structure | None = None) -> None:
         if kind_of(world).name != KIND:
@@ -178,7 +178,7 @@ class Watcher:
         self._done: Seen | None = None
 
     def look(self) -> Followed | None:
-        """Bring the store up to date, if files changed and no longer do; None where nothing came of it."""
+        """Bring the store up to date if files changed and have settled; return None if nothing was updated."""
         seen = dict(_files(self._paths))
         settled, self._last = self._last in (None, seen), seen
         if not settled or seen == self._done:
@@ -201,6 +201,6 @@ def _files(paths: Sequence[Path]) -> Iterator[tuple[str, tuple[int, int]]]:
                 file = os.path.join(folder, name)
                 try:
                     found = os.stat(file, follow_symlinks=False)
-                except OSError:  # gone since
+                except OSError:  # removed since
                     continue
                 yield file, (found.st_mtime_ns, found.st_size)

@@ -1,4 +1,4 @@
-"""Compare two imports: find what changed, and keep ids.
+"""Comparison of two imports: changes, and stable ids.
 
 A document that did not change keeps its id, also when it moved or its file was renamed. One that was modified in place
 (between the same neighbours, with at least half of its words) keeps its id and counts as edited. All others were added
@@ -18,15 +18,15 @@ from kbgym.corpus.splits import normalised
 from kbgym.worlds.world import Document, Question
 
 ALIKE = 0.5
-WINDOW = 8  # how far a modified sentence is looked for among the old ones at its place
-UNMISTAKABLE = 20  # characters of a text that is known again in any file
-MOST_COMPARED = 10_000  # pairs of a file that is gone and one that came
+WINDOW = 8  # how far a modified sentence is searched for around its old position
+UNMISTAKABLE = 20  # minimum characters of a text that is recognised in any file
+MOST_COMPARED = 10_000  # pairs of a removed file and an added one
 
 
 class Changes(msgspec.Struct, frozen=True):
     """The changes from one set of documents to another.
 
-    `relinked`: other links, whatever else. `moved`: the same text at another place of the files.
+    `relinked`: changed links, with or without other changes. `moved`: the same text at another position of the files.
     """
 
     added: tuple[Document, ...] = ()
@@ -55,7 +55,7 @@ def changes(old: Iterable[Document], new: Iterable[Document]) -> Changes:
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The new documents under the ids they keep, and which files were renamed (old name: new name)."""
+    """The new documents with the ids they keep, and the renamed files (old name: new name)."""
 
     documents: tuple[Document, ...]
     renamed: dict[str, str] = {}
@@ -64,12 +64,12 @@ class Kept(msgspec.Struct, frozen=True):
 def keep_ids(old: Sequence[Document], new: Sequence[Document], own: Mapping[str, str] | None = None) -> Kept:
     """Return the new documents under the ids of the old ones that are the same document or an earlier version of it.
 
-    `own` gives the texts of new documents without their context, which may change while the document stays the same.
+    `own` maps new documents to their texts without context, which may change while the document stays the same.
     """
     match = _Match(old, new, own or {})
     match.pair(lambda one: (_file(one), one.text))
     match.pair(lambda one: one.text)
-    match.pair(lambda one: one.id)  # made of the file and the text without its context
+    match.pair(lambda one: one.id)  # derived from the file and the text without its context
     renamed = _renamed_files(old, new, match.found)
     partner = {after: before for before, after in renamed.items()}
     match.pair_endings(partner)
@@ -93,7 +93,7 @@ class _Match:
         return [one for one in self.old if one.id not in taken], [one for one in self.new if one.id not in self.found]
 
     def pair(self, key: Callable[[Document], Hashable]) -> None:
-        """Pair documents with equal keys in their order; of several, those with the same id first."""
+        """Pair documents with equal keys in order; of several candidates, prefer the same id."""
         before, after = self._left()
         waiting: dict[Hashable, dict[str, None]] = {}
         for document in before:
@@ -105,7 +105,7 @@ class _Match:
                 self.found[document.id] = id
 
     def pair_endings(self, partner: Mapping[str, str]) -> None:
-        """Pair documents that differ in their context alone: in the same file, or where only one old one fits."""
+        """Pair documents that differ in their context only: in the same file, or if only one old document fits."""
         before, after = self._left()
         endings: dict[str, list[Document]] = {}
         for document in before:
@@ -121,7 +121,7 @@ class _Match:
                 taken.add(self.found[document.id])
 
     def pair_modified(self, partner: Mapping[str, str]) -> None:
-        """Pair documents that are alike and stand between the same neighbours of a file."""
+        """Pair similar documents that have the same neighbours in a file."""
         taken = set(self.found.values())
         gaps: dict[tuple[str, str], list[Document]] = {}
         anchors: dict[str, str] = {}
@@ -148,13 +148,13 @@ class _Match:
         own = self.own.get(document.id, document.text)
         context = document.text.removesuffix(own)
         words, there = own.casefold().split(), before.text.removeprefix(context).casefold().split()
-        if context and not before.text.startswith(context):  # it had another context: compare as many words as now
+        if context and not before.text.startswith(context):  # its context was different: compare as many words as now
             there = there[-len(words) :]
         return _same_field(document, before, own) or _alike(Counter(words), Counter(there)) >= ALIKE
 
 
 def _renamed_files(old: Sequence[Document], new: Sequence[Document], found: Mapping[str, str]) -> dict[str, str]:
-    """Return files that are gone by name, and the new files that hold most of their documents or words."""
+    """Return removed files by name, with the new files that hold most of their documents or words."""
     before, after = _by_file(old), _by_file(new)
     gone, came = before.keys() - after.keys(), after.keys() - before.keys()
     where = {document.id: file for file in gone for document in before[file]}
@@ -217,10 +217,10 @@ def _with_ids(new: Sequence[Document], match: Mapping[str, str], old: set[str]) 
 def keep_links(
     old: Iterable[Document], new: Sequence[Document], dead: Mapping[str, int]
 ) -> tuple[tuple[Document, ...], int]:
-    """Keep links to pages that now have another name; return the documents and the number of such links.
+    """Keep links to renamed pages; return the documents and the number of such links.
 
-    `dead` says how many links of a document lead nowhere. Where it had links to documents that are still there and that
-    nothing else accounts for, those are they: a file was renamed, and this one has its old name.
+    `dead` is the number of broken links per document. If the document had links to documents that still exist and are
+    otherwise unaccounted for, those are the broken links: a file was renamed, and this one uses its old name.
     """
     before = {document.id: document.links for document in old}
     here = {document.id for document in new}
@@ -237,7 +237,7 @@ def keep_links(
 
 
 class Doubtful(msgspec.Struct, frozen=True):
-    """A question whose support changed: its gold may be wrong. `said` is false where the gold was there and went."""
+    """A question whose support changed, so its gold may be wrong. `said`: False if the support lost the gold."""
 
     question: str
     text: str
@@ -252,7 +252,7 @@ def doubtful(
 ) -> tuple[Doubtful, ...]:
     """Return the questions whose supports changed or are gone, as they were before.
 
-    `own` are the sentences of the documents as they are now: where only what stands before one changed, nothing did.
+    `own` are the current sentences of the documents: a change of the context alone does not count.
     """
     edited, removed = {document.id: document.text for document in changed.edited}, set(changed.removed)
     before = {document.id: document.text for document in old if document.id in edited or document.id in removed}
@@ -281,7 +281,7 @@ def _says(text: str, words: str) -> bool:
 
 
 def keep_questions(questions: Iterable[Question], ids: Iterable[str]) -> tuple[tuple[Question, ...], int]:
-    """Return old questions without the supports that are gone, and the number of those."""
+    """Return old questions without removed supports, and the number of those supports."""
     known = set(ids)
     kept, lost = [], 0
     for question in questions:

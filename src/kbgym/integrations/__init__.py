@@ -1,1 +1,1 @@
-"""kbgym's passes inside other people's frameworks: evaluation and reinforcement learning."""
+"""Integrations of kbgym's passes with frameworks for evaluation and reinforcement learning."""

@@ -37,7 +37,7 @@ class Client:
         raise NotImplementedError
 
     def document(self, id: str) -> DocumentResult:
-        """Return a document. Raise BadInput if there is none of that id."""
+        """Return a document. Raise BadInput if the id is unknown."""
         raise NotImplementedError
 
     def _lesson(self, name: str, arguments: dict[str, Any]) -> Outcome:
@@ -71,7 +71,7 @@ def connect(place: str, token: str = "", *, write: bool = False, name: str = "py
 
     Args:
         write: open a folder or database for teaching; a folder has one writer at a time.
-        name: who teaches, as the trace keeps it; over HTTP it is the token's name.
+        name: the teacher's name in the trace; over HTTP it is the token's name.
     """
     if place.startswith(("http://", "https://")):
         return HttpClient(place, token)
@@ -116,7 +116,7 @@ class HttpClient(Client):
 
 
 class LocalClient(Client):
-    """A client of a store in this process, which works in a thread of its own."""
+    """A client of a store in this process, which runs in its own thread."""
 
     def __init__(self, place: str, write: bool, name: str) -> None:
         self._loop = asyncio.new_event_loop()

@@ -1,8 +1,9 @@
 """The gain of a curator's pass: how much better readers answer fresh questions on the edited store.
 
-It is a reward for training curators by reinforcement. With the reference reader it is exact and costs no model calls.
-Half of the fresh questions share a key with the question of the pass, if there are enough; the rest are drawn at
-random, so that clutter costs. They are drawn after the pass, and not from the world's splits if it can list its pools.
+It is a reward for training curators by reinforcement learning. With the reference reader it is exact and costs no model
+calls. Half of the fresh questions share a key with the question of the pass, if there are enough; the rest are drawn at
+random, so that clutter lowers the reward. They are drawn after the pass, and not from the world's splits if it can list
+its pools.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kbgym.worlds.world import Question, World
 
 
 class Gain(msgspec.Struct, frozen=True):
-    """Mean F1 and actions of the readers of `n` fresh questions, on the store as it was and as it is now."""
+    """Mean F1 and actions of the readers of `n` fresh questions, on the store before and after the pass."""
 
     n: int
     f1_before: float
@@ -103,7 +104,7 @@ class Curation:
 
     @cached_property
     def _pool(self) -> list[Question]:
-        """Return the questions of the pools that are in no split; the training questions if pools are unknown."""
+        """Return the questions of the pools that are in no split; the training questions if the pools are unknown."""
         world, kind = self._world, kind_of(self._world)
         trained = world.split("train")
         if not kind.has_pools:

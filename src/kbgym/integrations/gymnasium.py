@@ -2,9 +2,9 @@
 
 Observations and actions are text: an action is one JSON tool call, `{"tool": "search", "query": "..."}`; an
 observation is the task, the last result and the actions left. A reader's reward is the answer's F1 when the episode
-ends, a curator's what the next readers gain by its edits (`integrations/curator_gain.py`), 0 before. Needs the extra
-`gymnasium`, with which they are registered once this module is imported; many readers at once share one store and embed
-what they search for together:
+ends, a curator's the gain of later readers by its edits (`integrations/curator_gain.py`), and 0 before. Requires
+`gymnasium`; importing this module registers the environments. Vectorised readers share one store and embed their
+queries in batches:
 
     gymnasium.make("kbgym.integrations.gymnasium:kbgym/Reader-v0", place="runs/r0", set="train")
     gymnasium.make_vec("kbgym.integrations.gymnasium:kbgym/Reader-v0", num_envs=16, place="runs/r0", set="train")
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 class _PassEnv(gymnasium.Env[str, str]):
-    """One episode is one pass that comes from one of the questions."""
+    """An episode is one pass on one of the questions."""
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012 - Gymnasium's own convention
     _role: Role
@@ -89,7 +89,7 @@ class _PassEnv(gymnasium.Env[str, str]):
     def step(self, action: str | Mapping[str, Any]) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Carry out one tool call: {"tool": "search", "query": "..."} as an object or as its JSON.
 
-        A malformed call costs an action and says what is wrong. The last step's info has the grade: `f1`, `em` and the
+        A malformed call costs an action and returns an error. The last step's info has the grade: `f1`, `em` and the
         `answer`.
         """
         was_over = self._pass.over
@@ -106,7 +106,7 @@ class _PassEnv(gymnasium.Env[str, str]):
             self._loop.close()
 
     def _done(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end. The loop is kept, because a new one for every step takes longer than the step."""
+        """Run a coroutine to completion. The loop is reused, because creating one takes longer than a step."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -201,7 +201,7 @@ def reader_env(place: str, set: str = "train", **changes: Any) -> ReaderEnv:
 
 
 def curator_env(place: str, set: str = "train", k: int = 8, price: float = 0.01, **changes: Any) -> CuratorEnv:
-    """Return the curator's environment over a store and a set of questions; the world's default reader judges."""
+    """Return the curator's environment over a store and a set of questions; the world's default reader is the judge."""
     return CuratorEnv(*_curation(place, set, k, **changes), price)
 
 
@@ -212,13 +212,13 @@ def _curation(place: str, set: str = "train", k: int = 8, **changes: Any) -> tup
             raise BadInput(f"{place} has no world to draw fresh questions from; name a run or a world.")
         vectors, beside = embedder_named(settings.embedder), beside_on_page(world.documents)
         engine = live_engine_for(store, vectors, search=settings.search, beside=beside)
-        assert isinstance(engine, LiveEngine)  # it was asked for
+        assert isinstance(engine, LiveEngine)  # explicitly requested
         curation = Curation(world, store, engine, make_agent(agent_for(world), "reader"), settings, k)
         return curation, opened.questions(set)
 
 
 class ReaderVectorEnv(SyncVectorEnv):
-    """Episodes side by side on one store; their queries are embedded in one batch per step."""
+    """Concurrent episodes on one store; their queries are embedded in one batch per step."""
 
     def __init__(self, num_envs: int, place: str, set: str = "train", **changes: Any) -> None:
         with open(place, **changes) as opened:
@@ -233,7 +233,7 @@ class ReaderVectorEnv(SyncVectorEnv):
 
 
 class CuratorVectorEnv(SyncVectorEnv):
-    """Curators side by side, each on a copy of one store; readers' scores before the edits are computed once."""
+    """Concurrent curators, each on a copy of one store; readers' scores before the edits are computed once."""
 
     def __init__(self, num_envs: int, place: str, price: float = 0.01, **how: Any) -> None:
         made = _curation(place, **how)

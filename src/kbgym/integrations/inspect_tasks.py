@@ -1,8 +1,8 @@
 """Exams as Inspect tasks: `inspect eval kbgym/exam -T world=runs/r0 --model MODEL`.
 
-`begin` puts the question and the reader's tools before whatever solver plays; a call of a tool is an action of the
-pass, with its budget. `reader` is the solver kbgym's own models play by: one call a turn, corrected a few times. The
-scorer gives what an exam's row has, and keeps the row, so that `rows` reads an exam back out of a log.
+`begin` gives any solver the question and the reader's tools; a tool call is an action of the pass, with its budget.
+`reader` is the solver of kbgym's own models: one call a turn, with a few corrections. The scorer returns the fields of
+an exam's row and stores the row, so that `rows` can read an exam from a log.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ except ImportError as error:  # pragma: no cover - depends on what is installed
     raise Missing("the Inspect tasks need the extra: pip install 'kbgym[inspect]'.") from error
 
 _ROW = "kbgym_row"
-_passes: dict[str, _SamplesPass] = {}  # under way, by the sample's uuid
+_passes: dict[str, _SamplesPass] = {}  # in progress, by the sample's uuid
 
 
 @task
@@ -170,7 +170,7 @@ def reader() -> Solver:
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def graded() -> Scorer:
-    """F1, exact match, the share of the evidence that was shown, actions and characters; nothing for who failed."""
+    """Return F1, exact match, the share of the evidence shown, actions and characters; no values for failed agents."""
 
     async def score(state: TaskState, target: Target) -> Score:
         row = msgspec.convert(state.store.get(_ROW), Row)

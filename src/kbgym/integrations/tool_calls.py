@@ -1,6 +1,6 @@
-"""A pass driven call by call, for frameworks with a loop of their own.
+"""A pass driven call by call, for frameworks with their own loop.
 
-Every call is one more action of `episode.play`, so budget, checks and outcomes are those of every other pass.
+Every call is an action of `episode.play`, so budget, checks and outcomes are the same as in any other pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OVER = "The pass is over; nothing more is done."
 
 
 def told(task: Task, budget: int) -> str:
-    """Return the task as a model is told it, with the budget in the last line."""
+    """Return the task as a model sees it, with the budget in the last line."""
     return f"{task_block(task)}\n\n{tail(budget)}"
 
 
@@ -51,7 +51,7 @@ class PassByCalls:
         return self.transcript.outcome != "out_of_budget" or self.remaining < 1
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Execute one tool call, with arguments as a dict or as JSON, and return what a model is shown."""
+        """Execute one tool call, with arguments as a dict or as JSON, and return the text for the model."""
         observation = await self.act(self._parsed(name, arguments))
         return shown_result(observation, self.remaining)
 

@@ -1,7 +1,7 @@
-"""Passes of exams as preferences: two passes on one question, in TRL's conversational format.
+"""Preference pairs from exams: two passes on one question, in TRL's conversational format.
 
-Only the rows of exams of one store and that store are read. Of two passes the right one, or of two right ones the
-cheaper, is preferred: `{"prompt": [...], "chosen": [...], "rejected": [...], "tools": [...]}`.
+Inputs are rows of exams of one store, and that store. The correct pass is preferred, or the cheaper of two correct
+ones: `{"prompt": [...], "chosen": [...], "rejected": [...], "tools": [...]}`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kbgym.training.exam_header import read_header
 
 
 def preferences(opened: Workspace, exams: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    """Return every preference pair that two of these exams make, in the order of the first exam's questions."""
+    """Return every preference pair of these exams, in the order of the first exam's questions."""
     store, system = opened.store, _system(opened)
     for one, other in combinations([_rows_of(file, store) for file in exams], 2):
         for id, row in one.items():
@@ -48,7 +48,7 @@ def _rows_of(file: Path, store: Store) -> dict[str, Row]:
 
 
 def _ranked(one: Row, other: Row) -> tuple[Row, Row] | None:
-    """Return the better pass first, or None if neither is right or both are equal."""
+    """Return the better pass first, or None if neither is correct or both are equal."""
     cost = [(row.f1 != 1.0, row.actions) for row in (one, other)]
     if cost[0] == cost[1] or min(cost)[0]:
         return None
@@ -56,12 +56,12 @@ def _ranked(one: Row, other: Row) -> tuple[Row, Row] | None:
 
 
 def _said(row: Row, store: Store) -> list[dict[str, Any]]:
-    """Return the question and all that followed."""
+    """Return the question and all following messages."""
     return chat(messages(View("reader", Forward(row.question), _turns(row, store), 0)))
 
 
 def _trained_on(row: Row, opened: Workspace) -> list[dict[str, Any]]:
-    """Return the same as a model would have been asked, with the actions left after every message it answers."""
+    """Return the same messages as a model would receive them, with the actions left after every message it answers."""
     turns, budget = _turns(row, opened.store), opened.settings.forward_budget
     views = (View("reader", Forward(row.question), turns[:taken], budget - taken) for taken in range(len(turns)))
     return for_templates(_said(row, opened.store), {2 * taken: last_lines(view) for taken, view in enumerate(views)})

@@ -114,7 +114,7 @@ async def undo(online: Online, session: ClientSession, arguments: dict[str, Any]
         if not (given.everything_since and given.confirm):
             why = "" if given.everything_since else f"iteration {first} is no lesson that can be undone alone; "
             how = f'{{"iteration": {first}, "everything_since": true, "confirm": true}}'
-            raise Refusal("conflict", f"{why}{how} takes back iterations {first} to {last}, whoever made them.")
+            raise Refusal("conflict", f"{why}{how} undoes iterations {first} to {last} of all clients.")
         try:
             now = await live.roll_back(first - 1, f"undone by {session.client}")
         except BadInput as error:
@@ -142,7 +142,7 @@ def converted(arguments: dict[str, Any], kind: type[T]) -> T:
 
 
 async def _announce(online: Online, id: str, client: str, note: str) -> Taught:
-    """Record who teaches, before the lesson begins."""
+    """Record the teacher's name before the lesson begins."""
     lesson, live = Taught(id, client, datetime.now(UTC).date().isoformat(), note), online.live
     async with live.write():
         live.record(Noted(live.iteration + 1, TAUGHT, msgspec.to_builtins(lesson)))
@@ -161,7 +161,7 @@ async def _finished(online: Online, id: str) -> bool:
 
 
 async def _outcome(online: Online, id: str, answers: Sequence[str], given: str | None) -> Outcome:
-    """Tell what a finished lesson changed, what it could not find, and what to do."""
+    """Return the changes of a finished lesson, the documents it could not find, and the next step."""
     async with online.live.read():
         lesson, store = online.corrections.lessons[id], online.live.store
         asked = online.questions.asked.get(id)

@@ -301,7 +301,7 @@ def make_app(
     return Measured(guarded, api.metrics, routes)
 
 
-# -- requests and replies ---------------------------------------------------------------------------------------------
+# -- requests and responses --------------------------------------------------------------------------------------------
 
 
 def _answered(operation: Operation) -> Callable[[Request], Awaitable[Response]]:

@@ -61,7 +61,7 @@ class LinksBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ActionReply(msgspec.Struct, frozen=True):
     """The reply to an action.
 
-    `observation` is the text an agent reads, `documents` the same documents as values, `result` what happened, by id,
+    `observation` is the text an agent reads, `documents` the same documents as values, `result` the outcome, by id,
     and `version` the iteration of the store.
     """
 

@@ -51,7 +51,7 @@ class SearchQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_plain(self) -> bool:
-        """Return True if it is the search that agents have as a tool."""
+        """Return True if it is the same search as the agents' tool."""
         return self.k == PAGE_SIZE and not self.source_page and not self.file
 
 
@@ -89,7 +89,7 @@ class SourcePlaces:
         self._known: LRUCache[str, Place | None] = LRUCache(_MOST_PLACES)
 
     async def of(self, ids: Iterable[str]) -> Mapping[str, Place | None]:
-        """Return the places of documents; None for one that comes from no file."""
+        """Return the places of documents; None for documents without a file."""
         wanted = list(ids)
         if self._in_folder:
             if self._all is None:
@@ -152,7 +152,7 @@ class Results:
     async def documents(
         self, ids: Iterable[str], query: str = "", environment: Environment | None = None
     ) -> list[DocumentResult]:
-        """Return documents as the store, or that of an open question, has them, with their scores for a query."""
+        """Return documents of the store, or of an open question's store, with their scores for a query."""
         wanted = list(dict.fromkeys(ids))
         places = await self._places.of(wanted)
         async with self.live.read():

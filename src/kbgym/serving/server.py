@@ -15,12 +15,12 @@ from starlette.types import ASGIApp
 from kbgym.errors import BadInput
 
 HEAD_BYTES = 32_768  # at most, of a request line and its headers
-CONNECTIONS = 1_000  # at once; above it the server answers 503
+CONNECTIONS = 1_000  # concurrent connections; beyond that the server answers 503
 
 
 def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
     """Return a listening socket (port 0: any free port) and its URL; `waiting` is the backlog."""
-    # Named as TCP, for asyncio sends small answers at once (TCP_NODELAY) only where it is: else each takes 40 ms.
+    # Declared as TCP: asyncio sets TCP_NODELAY only then; otherwise each small response takes 40 ms.
     listening = socket.socket(
         socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
     )
@@ -43,11 +43,11 @@ def serve(app: ASGIApp, listening: socket.socket, keep_alive: int = 5, patience:
     """Serve until interrupted. `keep_alive` and `patience` (graceful shutdown) are in seconds."""
     config = uvicorn.Config(
         app,
-        http="h11",  # the parser that limits the size of a head
+        http="h11",  # this parser limits the size of a request head
         h11_max_incomplete_event_size=HEAD_BYTES,
         limit_concurrency=CONNECTIONS,
         ws="none",
-        log_level="error",  # a stranger can have any number of warnings written
+        log_level="error",  # clients can trigger any number of warnings
         access_log=False,
         server_header=False,
         proxy_headers=False,

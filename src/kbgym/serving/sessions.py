@@ -187,7 +187,7 @@ async def _act(live: LiveStore, session: ClientSession, action: Action) -> Actio
 
 
 def _conflict(live: LiveStore, session: ClientSession, action: Action, id: str) -> ActionOutcome:
-    """Return the document as it is now, without changing it."""
+    """Return the current document, without changing it."""
     record = live.store[id]
     session.show(id, live.store)
     links = f"It links to {', '.join(record.links)}." if record.links else "It links to nothing."

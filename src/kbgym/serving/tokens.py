@@ -110,7 +110,7 @@ def _read(path: Path) -> tuple[_Known, ...]:
         if len(known) != 64 or set(known) - set("0123456789abcdef"):
             raise BadInput(f"{path}: the token of {entry.name!r} has no sha256.")
         if entry.name in names:
-            raise BadInput(f"{path}: the name {entry.name!r} stands twice; one token a client.")
+            raise BadInput(f"{path}: the name {entry.name!r} occurs twice; each client has one token.")
         _check_name(entry.name)
         names.add(entry.name)
         checked.append(_Known(Client(entry.name, entry.role), known, _until(entry.expires, str(path))))

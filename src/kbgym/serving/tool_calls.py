@@ -43,7 +43,7 @@ def visible(value: T, role: Role) -> T:
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A client. Its role decides the tools, its session the conflicts; `question` is the question it is asked."""
+    """A client. `role` decides the tools, `session` the conflicts; `question` is the open question it answers."""
 
     role: Role
     session: ClientSession

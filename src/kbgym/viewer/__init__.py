@@ -1,4 +1,4 @@
-"""The viewer: runs, experiments and stores as a local page. It reads; no route of it changes a store or a run."""
+"""The viewer: a local web page on runs, experiments and stores. It is read-only: no route changes a store or a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kbgym.analysis.results import LABELS
 
 
 def picked(value: object, *names: str) -> dict[str, Any]:
-    """Some fields of a value, by their names."""
+    """Return the named fields of a value."""
     return {name: getattr(value, name) for name in names}
 
 

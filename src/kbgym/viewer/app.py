@@ -1,7 +1,7 @@
-"""The viewer as a starlette application: the page, its files, and the data it asks for. It only ever reads.
+"""The viewer as a read-only starlette application: the page, its assets, and its data.
 
-Every answer carries a strict content security policy; only GET and HEAD are answered at all. `make_viewer` can be
-mounted below any path, since the page uses relative addresses only; `guarded` adds what stands before it on loopback.
+Every response carries a strict content security policy; only GET and HEAD are allowed. `make_viewer` can be mounted
+below any path, because the page uses relative URLs only; `guarded` adds the middleware for loopback.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
-LAYOUT_WAIT = 2.0  # seconds a request waits for a layout before it says "not yet"
+LAYOUT_WAIT = 2.0  # seconds a request waits for a layout before it replies "not yet"
 
 Handler = Callable[[Request], Any]
 
@@ -83,7 +83,7 @@ class Viewer:
             *(Route(f"/{name}", page, methods=["GET"]) for name in PAGES),
         ]
 
-    # -- what a request names -----------------------------------------------------------------------------------------
+    # -- request parameters --------------------------------------------------------------------------------------------
 
     def _place(self, request: Request, which: str = "run") -> ViewedPlace:
         return self.places.get(request.query_params.get(which))
@@ -98,7 +98,7 @@ class Viewer:
         return place.viewed(seed, request.query_params.get("arm"), at)
 
     def _sides(self, request: Request) -> tuple[compare.Side, compare.Side]:
-        """`left` and `right` are arms; the right one may be of another run and seed (`run2`, `seed2`)."""
+        """Return the arms `left` and `right`; the right one may be of another run and seed (`run2`, `seed2`)."""
         place, seed = self._seeded(request)
         other = self._place(request, "run2") if request.query_params.get("run2") else place
         asked = request.query_params.get("seed2")
@@ -109,7 +109,7 @@ class Viewer:
     def _table(self, request: Request) -> Any:
         return overview.report_table(self._place(request), _text(request, "name"))
 
-    # -- answers with more to them than a function's value ------------------------------------------------------------
+    # -- responses that are not plain JSON -----------------------------------------------------------------------------
 
     def all_places(self, request: Request) -> Any:
         return [
@@ -151,7 +151,7 @@ def make_viewer(places: ViewedPlaces) -> ASGIApp:
 
 
 def warm(places: ViewedPlaces) -> None:
-    """Work out in the background what the first page shows, so that it is there when somebody looks."""
+    """Compute the data of the first page in the background, so that it loads at once."""
 
     def work() -> None:
         for place in places:
@@ -163,12 +163,12 @@ def warm(places: ViewedPlaces) -> None:
 
 
 def guarded(app: ASGIApp) -> ASGIApp:
-    """Reject requests with the Host or Origin of another site, so that no name can be rebound to loopback."""
+    """Reject requests with the Host or Origin of another site, which prevents DNS rebinding to loopback."""
     return _ReadOnly(Guard(app, None, Client("viewer", "reader"), LOOPBACK))
 
 
 class _ReadOnly:
-    """Refuses every method but GET and HEAD, and puts the headers on every answer, refusals included."""
+    """Rejects every method but GET and HEAD, and adds the security headers to every response, rejections included."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -193,11 +193,11 @@ class _ReadOnly:
         await self._app(scope, receive, sending)
 
 
-# -- requests and answers ---------------------------------------------------------------------------------------------
+# -- requests and responses --------------------------------------------------------------------------------------------
 
 
 def page(request: Request) -> Response:
-    """Serve the page; every address has the same file."""
+    """Serve the page; every URL has the same file."""
     return _file(request, "index.html")
 
 
@@ -216,7 +216,7 @@ def _file(request: Request, name: str) -> Response:
 
 
 def _answered(handle: Handler) -> Callable[[Request], Response]:
-    """Return a handler's value as JSON, and its errors as a status with one sentence."""
+    """Return a handler's value as JSON, and its errors as a status with a one-sentence message."""
 
     def answer(request: Request) -> Response:
         try:

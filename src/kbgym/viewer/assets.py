@@ -1,4 +1,4 @@
-"""The page's own files, read into memory once: what is not here by its exact name does not exist."""
+"""The page's static files, read into memory once; requests must match a file by its exact name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Asset(msgspec.Struct, frozen=True):
 
 @cache
 def assets() -> dict[str, Asset]:
-    """Return every file below static/, by its path there."""
+    """Return every file below static/, by its relative path."""
     return dict(_below(files("kbgym.viewer") / "static", ""))
 
 

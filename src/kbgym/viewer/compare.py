@@ -1,6 +1,6 @@
-"""Two stores side by side, of one place or of two: their numbers, their documents and links, their questions.
+"""Comparison of two stores, of one place or of two: their numbers, documents, links and questions.
 
-Intervals are the report's: over the questions both were asked, those that share a key taken together.
+Intervals are those of the report: over the questions both were asked, clustered by shared keys.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from kbgym.viewer import group_label, picked
 from kbgym.viewer.opened_store import ViewedStore
 from kbgym.viewer.places import ViewedPlace
 
-MOST = 10_000  # of each kind of difference listed; the counts are whole
+MOST = 10_000  # of each kind of difference to list; the counts are complete
 ALL = "all sets together"
 COUNTED = ("added", "removed", "edited", "links_added", "links_removed")
 
 
 class Side:
-    """One of the two: a place, a seed, an arm."""
+    """One side of a comparison: a place, a seed, an arm."""
 
     def __init__(self, place: ViewedPlace, seed: int, arm: str | None) -> None:
         self.place, self.seed = place, seed
@@ -36,7 +36,7 @@ class Side:
         return self.place.viewed(self.seed, self.arm)
 
     def rows(self) -> dict[str, dict[str, Row]]:
-        """By question set, then by question."""
+        """Return the rows by question set and question."""
         found: dict[str, dict[str, Row]] = {}
         for (arm, name), rows in self.place.exams(self.seed).items():
             if arm == self.arm:
@@ -48,7 +48,7 @@ class Side:
 
 
 def stores(left: Side, right: Side) -> dict[str, Any]:
-    """Numbers of both stores, and what must be done to the left one to get the right one."""
+    """Return the numbers of both stores, and the changes that turn the left one into the right one."""
     one, other = left.viewed, right.viewed
     found: Difference = left.place.keep(
         ("diff", left.seed, left.arm, right.place.name, right.seed, right.arm, other.store.fingerprint),
@@ -76,7 +76,7 @@ def _numbers(one: Store, other: Store) -> list[tuple[str, tuple[float, float]]]:
 
 
 def _relinked(found: Difference, one: Store, other: Store) -> list[dict[str, Any]]:
-    """Documents that both have and whose links differ, the most changed first."""
+    """Return the documents that both stores have with different links, the most changed first."""
     changes: dict[str, list[int]] = {}
     for at, links in ((0, found.links_added), (1, found.links_removed)):
         for link in links:
@@ -94,7 +94,7 @@ def _line(viewed: ViewedStore, id: str) -> dict[str, Any]:
 
 
 def exams(left: Side, right: Side) -> dict[str, Any]:
-    """Set by set and question by question, where both were asked; the right arm relative to the left."""
+    """Return the exams by set and question, where both stores were asked; the right arm is relative to the left."""
     one, other = left.rows(), right.rows()
     groups, rows, keys = [], [], left.place.keys(left.seed)
     everything: tuple[list[Row], list[Row]] = ([], [])
@@ -113,7 +113,7 @@ def exams(left: Side, right: Side) -> dict[str, Any]:
 
 
 def _pooled(before: Sequence[Row], after: Sequence[Row], keys: Mapping[str, Sequence[Hashable]]) -> Finding:
-    """Sets may share questions: each row is paired with its own, not with another set's."""
+    """Return the pooled result. Sets may share questions, so each row is paired within its own set."""
 
     def numbered(rows: Sequence[Row]) -> list[Row]:
         return [msgspec.structs.replace(row, id=str(number)) for number, row in enumerate(rows)]

@@ -1,7 +1,7 @@
-"""A run in progress, followed from outside: the trace's new lines since the last look, committed ones only.
+"""A run in progress, followed from outside: the trace's committed lines since the last poll.
 
-Nothing is verified or replayed here, so that a look costs what was written since the last one. The page shows what the
-writer acknowledged; the hash chain is the writer's and `kbgym store replay`'s business.
+Nothing is verified or replayed here, so a poll costs only its new lines. The page shows what its writer
+acknowledged; the hash chain is checked by the writer and by `kbgym store replay`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _decoder: Decoder[Event] = Decoder(Event)
 
 
 class Follower:
-    """One trace. `look` reads on from where the last look ended."""
+    """Follows one trace. `look` continues where the previous call ended."""
 
     def __init__(self, trace: Path) -> None:
         self.trace = trace
@@ -43,7 +43,7 @@ class Follower:
     def look(self) -> None:
         with self._lock:
             size = self.trace.stat().st_size if self.trace.exists() else 0
-            if size < self._offset:  # an unfinished transaction was cut off, or another trace stands here
+            if size < self._offset:  # an unfinished transaction was cut off, or the trace was replaced
                 self._restart()
             if size == self._offset:
                 return
@@ -55,7 +55,7 @@ class Follower:
                 try:
                     event = _decoder.decode(line)
                 except msgspec.DecodeError:
-                    continue  # damage is `kbgym store replay`'s to name
+                    continue  # `kbgym store replay` reports damage
                 self._open.append(event)
                 if isinstance(event, Committed):
                     self._commit(event)
@@ -107,7 +107,7 @@ class Follower:
 
 
 class Live:
-    """Every training of every place, followed since somebody first looked."""
+    """Every training of every place, followed from its first request on."""
 
     def __init__(self) -> None:
         self._followers: dict[Path, Follower] = {}

@@ -1,7 +1,7 @@
-"""The map's data: every document that ever stood in a store, every link, and from when to when each was there.
+"""The map's data: every document and link that a store ever had, and the iterations in which each existed.
 
-Growth is read off the trace once: at every commit, what differs from the commit before. The result is one block of
-typed arrays, which a browser takes as it is; 200,000 links are 3 MB.
+Growth is read from the trace once, as the difference between successive commits. The result is one block of typed
+arrays, which a browser uses unchanged; 200,000 links take 3 MB.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS = {"source": 0, "edited": 1, "index": 2, "stub": 3, "gone": 4}
 
 
 class Growth:
-    """Documents and links with their first and last iteration, in the order they appeared."""
+    """Documents and links with their first and last iteration, in order of appearance."""
 
     def __init__(self, viewed: ViewedStore) -> None:
         self.texts: dict[str, str] = {}
@@ -59,7 +59,7 @@ class Growth:
             self.link_spans.append((source, target, born, ALWAYS))
 
     def _take(self, store: Store, iteration: int) -> None:
-        """Note what the store has and had not, and had and has no more."""
+        """Record documents and links that were added or removed."""
         before = self._records
         now = {record.id: record for record in store}
         for id in [id for id in before if id not in now]:
@@ -87,7 +87,7 @@ class Growth:
 
 
 class Map:
-    """A store's map: growth at once, places from the cache or from a thread that works them out."""
+    """A store's map: growth at once, positions from the cache or from a background thread."""
 
     def __init__(self, viewed: ViewedStore) -> None:
         self._viewed = viewed
@@ -101,7 +101,7 @@ class Map:
     def _lay_out(self) -> None:
         try:
             self._places = layout(list(self.growth.texts.values()), embedder_named(self._viewed.settings.embedder))
-        except Exception as error:  # a thread has nobody to raise to; the page says what it was
+        except Exception as error:  # the thread has no caller to raise to; the page shows the error
             self.failure = str(error) or type(error).__name__
 
     def packed(self, wait: float) -> bytes | None:
@@ -118,7 +118,7 @@ def pack(viewed: ViewedStore, growth: Growth, spots: Any) -> bytes:
     """Pack a length, a JSON header padded to four bytes, and the arrays in the order of the header."""
     ids = list(growth.texts)
     at = {id: place for place, id in enumerate(ids)}
-    # A document that was deleted and came back has two spans: it is drawn as one that never left.
+    # A document that was deleted and restored has two spans: draw it as if it had always existed.
     born, gone = np.full(len(ids), ALWAYS, dtype=np.int32), np.zeros(len(ids), dtype=np.int32)
     for id, first, last in growth.node_spans:
         born[at[id]] = min(born[at[id]], first)

@@ -1,7 +1,7 @@
-"""One store opened for looking at: an arm of a run or an experiment, a plain store, or any of them at an iteration.
+"""A store opened for viewing: an arm of a run or an experiment, a plain store, or any of them at an iteration.
 
-Everything expensive (search engine, audit, growth) is worked out at the first look and kept. Nothing is ever written
-to the store or its folder.
+Expensive results (search engine, audit, growth) are computed on first use and cached. Nothing is ever written to the
+store or its folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kbgym.worlds.world import Document, pages_of
 
 
 class ViewedStore(Workspace):
-    """`name` is what requests call it (`trained-paper`, `flat`), `label` what a person reads."""
+    """A store to view. `name` identifies it in requests (`trained-paper`, `flat`), `label` is shown to people."""
 
     label = ""
 

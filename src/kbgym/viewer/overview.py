@@ -1,7 +1,7 @@
 """The overview's data: what ran, flat against trained, the gradient, learning, retention, spend.
 
-Every number with an interval is the report's own cell, from the same functions; nothing is estimated here. Who produced
-the numbers is said first, so that a reference agent's result is never taken for a model's.
+Every number with an interval is a cell of the report, from the same functions; none is estimated here. The agents that
+produced the numbers come first, so that a reference agent's result is not mistaken for a model's.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ TABLES_OF_ARM: dict[str, Callable[[Results, str], Table | None]] = {
     "edits": training.edits,
     "quality": stores.index_quality,
 }
-MOST_POINTS = 400  # of a line: more cannot be told apart
+MOST_POINTS = 400  # of a line: more are indistinguishable
 
 
 def about(place: ViewedPlace) -> dict[str, Any]:
-    """Return what ran, for the head of the page and its pickers."""
+    """Return the agents, worlds and seeds, for the head of the page and its pickers."""
     seeds = place.seeds
     seed = seeds[0] if seeds else 0
     results = place.results
@@ -72,7 +72,7 @@ def _reference(place: ViewedPlace) -> bool:
 
 
 def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
-    """Return the run in a few numbers, each with a label."""
+    """Return the main numbers of the run, each with a label."""
     rows: list[tuple[str, str, str]] = []
     world, settings = place.world(seed), place.settings
     if world is not None:
@@ -185,7 +185,7 @@ def gradient(place: ViewedPlace) -> dict[str, Any]:
 
 
 def learning(place: ViewedPlace, seed: int) -> dict[str, Any]:
-    """Growth of the store and forward scores along every training; exams of earlier stores, where there are any."""
+    """Return the growth of the store and forward scores of every training, and exams of earlier stores, if any."""
     results = place.results
     found = []
     for arm, trained in place.trained(seed).items():
@@ -206,14 +206,14 @@ def learning(place: ViewedPlace, seed: int) -> dict[str, Any]:
 
 
 def epoch_ends(trained: Trained) -> list[int]:
-    """Return the iterations at which epochs ended, without the last."""
+    """Return the iterations at which epochs ended, except the last."""
     size = trained.settings.questions
     ends = {event.position: event.iteration for event in trained.events if isinstance(event, Committed)}
     return [ends[position] for position in range(size, max(ends, default=0), size) if position in ends]
 
 
 def _rolling(scores: Sequence[tuple[float, int]], width: int = 20) -> list[list[float]]:
-    """Iteration, mean F1 and mean steps of the last so many forward passes."""
+    """Return iteration, mean F1 and mean steps over a rolling window of forward passes."""
     found = []
     for end in range(width, len(scores) + 1):
         recent = scores[end - width : end]

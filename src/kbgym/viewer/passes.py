@@ -1,7 +1,7 @@
-"""A pass as a conversation: every action in plain words, every answer of the store line by line.
+"""Passes as conversations: every action in plain words, every result line by line.
 
-What the agent read is what `tools.render` wrote for it; documents are kept apart from the words around them, so that a
-page can make them links and mark the evidence. Exams keep ids only: the frozen store gives the texts.
+The agent read the output of `tools.render`. Documents are kept apart from the surrounding words, so that the page can
+link them and mark the evidence. Exams keep ids only; the texts come from the frozen store.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def step(number: int, action: Action, result: Result, text_of: TextOf) -> dict[s
 
 
 def mark_evidence(steps: Sequence[dict[str, Any]], support: Callable[[str], Collection[str]], wanted: int) -> None:
-    """Mark the lines that show a fact the answer depends on, and count at each step how many were seen by then."""
+    """Mark the lines that show a fact the answer depends on, and count the facts seen at each step."""
     seen: set[str] = set()
     for one in steps:
         result = one["result"]
@@ -91,7 +91,7 @@ def mark_evidence(steps: Sequence[dict[str, Any]], support: Callable[[str], Coll
 
 
 def mark_shared(left: Sequence[tuple[Action, dict[str, Any]]], right: Sequence[tuple[Action, dict[str, Any]]]) -> None:
-    """Mark the steps that both passes took: what is left is where actions were saved, or spent."""
+    """Mark the steps that both passes took; the others are the actions saved or spent."""
     before, after = ([encode(action) for action, _ in side] for side in (left, right))
     for block in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
         for offset in range(block.size):

@@ -1,7 +1,7 @@
-"""What `kbgym view` was given: runs, experiments and stores by a short name, and the stores and exams in each.
+"""The arguments of `kbgym view`: runs, experiments and stores by a short name, and the stores and exams in each.
 
-A name or an arm that somebody asks for is looked up among those that are here, never made into a path. What was worked
-out is kept until a file of the place changes size, so that a run in progress is shown as it is now.
+A requested name or arm is looked up among the known ones and never turned into a path. Results are cached until a file
+of the place changes size, so that a run in progress is up to date.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOOK_SECONDS = 1.0
 
 
 class ViewedPlace:
-    """One RUN of the command line."""
+    """One RUN argument of the command line."""
 
     def __init__(self, name: str, folder: Path, world: Path | None = None) -> None:
         self.name, self.folder, self.given_world = name, folder, world
@@ -46,13 +46,13 @@ class ViewedPlace:
             opened = Workspace(folder)
             self.kind = "run" if opened.kind == "run" else "store"
             if self.kind == "store":
-                _ = opened.place  # refuses what is no store, before anything is served
+                _ = opened.place  # reject anything but a store before serving
         self._kept: LRUCache[Any, Any] = LRUCache(KEPT)
         self._lock = threading.RLock()
         self._seen: tuple[Any, ...] = ()
         self._looked = 0.0
 
-    # -- keeping ------------------------------------------------------------------------------------------------------
+    # -- cache ---------------------------------------------------------------------------------------------------------
 
     def keep(self, key: Any, make: Callable[[], T]) -> T:
         """Return the cached value under a key, or make it; the cache is cleared when files have grown."""
@@ -61,7 +61,7 @@ class ViewedPlace:
             if key not in self._kept:
                 seen = self._seen
                 made = make()
-                if seen != self._seen:  # a file grew meanwhile: this is neither the old state nor the new one
+                if seen != self._seen:  # a file grew meanwhile: the value is neither the old nor the new state
                     return made
                 self._kept[key] = made
             found: T = self._kept[key]
@@ -90,7 +90,7 @@ class ViewedPlace:
         seeds = [seed_folder(self.folder, seed) for seed in self.seeds]
         return [*seeds, *(seed / one.name for seed in seeds for one in self.plan.trainings)]
 
-    # -- what there is ------------------------------------------------------------------------------------------------
+    # -- contents ------------------------------------------------------------------------------------------------------
 
     @property
     def plan(self) -> Plan:
@@ -155,7 +155,7 @@ class ViewedPlace:
 
     @property
     def results(self) -> Results | None:
-        """Return the results for the tables, or None while there is nothing to compare."""
+        """Return the results for the tables, or None if there is nothing to compare yet."""
 
         def made() -> Results | None:
             try:
@@ -184,7 +184,7 @@ class ViewedPlace:
         named = self.settings.embedder if self.settings else None
         viewed = ViewedStore(folder if at is None else f"{folder}@{at}", world, embedder=named)
         if trained is not None:
-            vars(viewed)["place"] = trained.place  # its trace is read once, for whatever iteration
+            vars(viewed)["place"] = trained.place  # its trace is read once for all iterations
             if at is None:
                 vars(viewed)["store"] = trained.store
         elif self.kind != "store":
@@ -215,7 +215,7 @@ class ViewedPlace:
         return self.keep(("exams", seed), made)
 
     def _said(self, seed: int, stem: str) -> tuple[str, str] | None:
-        """Return arm and set from an exam's header, whatever its file is called."""
+        """Return arm and set from an exam's header, regardless of the file's name."""
         header = read_header(self.base(seed) / "exams" / f"{stem}.jsonl")
         if header is None or header.arm != "flat":
             return None
@@ -223,7 +223,7 @@ class ViewedPlace:
         return arm, header.set
 
     def _exam_name(self, seed: int, stem: str) -> tuple[str, str] | None:
-        """ARM-SET or ARM@ITERATION-SET; a run calls its only trained store `trained`."""
+        """Return ARM-SET or ARM@ITERATION-SET; a run calls its only trained store `trained`."""
         arms = self.arms(seed)
         for arm in sorted(arms, key=len, reverse=True):
             if match := re.fullmatch(re.escape(arm) + r"(@\d+)?-(.+)", stem):
@@ -234,7 +234,7 @@ class ViewedPlace:
 
 
 def split(arm: str) -> tuple[str, int | None]:
-    """`trained-paper@40` as an arm and an iteration."""
+    """Split `trained-paper@40` into an arm and an iteration."""
     name, _, at = arm.partition("@")
     return name, number_in(at)
 

@@ -1,7 +1,7 @@
-"""The questions page's data: every question with how each arm did, and one question's passes to read.
+"""The questions page's data: every question with each arm's score, and the passes of one question.
 
-An exam's pass is rendered from the frozen store it was examined on; a training pass from the store as it was at that
-very action, by replay.
+An exam's pass is rendered from the frozen store it was examined on; a training pass from the replayed store at that
+action.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def listing(place: ViewedPlace, seed: int) -> dict[str, Any]:
 
 
 def _ordered(place: ViewedPlace, seed: int, arms: list[str]) -> list[str]:
-    """Whole stores first, in the place's own order; stores of earlier iterations after them."""
+    """Return the place's own stores in order, followed by stores of earlier iterations."""
     known = list(place.arms(seed))
     return sorted(arms, key=lambda arm: (split(arm)[1] or 0, known.index(split(arm)[0])))
 
@@ -147,7 +147,7 @@ def _mark(viewed: ViewedStore, steps: list[dict[str, Any]], asked: Question | No
 
 
 def lesson(place: ViewedPlace, seed: int, arm: str | None, iteration: int) -> dict[str, Any]:
-    """Forward and backward of one iteration, each step with the texts of that moment, each edit with its effect."""
+    """Return both passes of an iteration: steps with the texts of that moment, edits with their effects."""
     viewed = place.viewed(seed, arm)
     if not viewed.events:
         raise BadInput(f"{viewed.label} was not trained.")

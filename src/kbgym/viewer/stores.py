@@ -1,4 +1,4 @@
-"""The store page's data: search as agents see it, one document with all that is known of it, the index audit."""
+"""The store page's data: search as agents see it, the details of a document, and the index audit."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kbgym.viewer import picked
 from kbgym.viewer.opened_store import ViewedStore
 from kbgym.viewer.places import ViewedPlace
 
-MOST_LISTED = 500  # links in or out shown at once; the count is always whole
+MOST_LISTED = 500  # links in or out shown at once; the count is complete
 MOST_SUSPECTS = 10_000
-PAGES = 4  # of an agent's results shown for a query
+PAGES = 4  # of an agent's results to show for a query
 
 
 def brief(viewed: ViewedStore, id: str) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def brief(viewed: ViewedStore, id: str) -> dict[str, Any]:
 
 
 def corrections(viewed: ViewedStore) -> list[dict[str, Any]]:
-    """Return the corrections people taught, with the documents each supersedes."""
+    """Return the corrections that people taught, with the documents each supersedes."""
     found = [viewed.store[id] for id in viewed.store.corrections()]
     return [{**brief(viewed, one.id), "supersedes": [brief(viewed, id) for id in one.links]} for one in found]
 
@@ -69,7 +69,7 @@ def document(viewed: ViewedStore, id: str) -> dict[str, Any]:
     blame = viewed.blame(id) if id in viewed.store or viewed.events else None
     if id not in viewed.store and blame is None:
         raise BadInput(f"there is no document {id[:60]!r} in this store.")
-    record = viewed.store[id] if id in viewed.store else None  # noqa: SIM401 - get refuses what is not there
+    record = viewed.store[id] if id in viewed.store else None  # noqa: SIM401 - get rejects a missing key
     made = {link.target: link.by for link in blame.links} if blame else {}
     outgoing = record.links if record else ()
     incoming = viewed.store.inbound(id)
@@ -135,7 +135,7 @@ def _index(viewed: ViewedStore, index: Index) -> dict[str, Any]:
 def audit(place: ViewedPlace, viewed: ViewedStore) -> dict[str, Any]:
     """Return the index audit: a row for each authored document and each bad link, and advice.
 
-    What each gave or cost the exams is there where the run holds exams of this very store beside the flat one's.
+    The gain or cost of each is included if the run has exams of this store and of the flat one.
     """
     health, accounted = viewed.health, None
     if place.kind == "run" and viewed.name in place.trained(place.seeds[0]):

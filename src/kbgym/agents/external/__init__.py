@@ -1,1 +1,1 @@
-"""Whole agents as players: for every pass a command is started, which plays it over MCP with the tools of its role."""
+"""External agents: each pass runs as a command that plays over MCP with the tools of its role."""

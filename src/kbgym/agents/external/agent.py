@@ -1,8 +1,8 @@
-"""A command as an agent: each pass is a fresh process that plays over MCP and knows nothing of other passes.
+"""A command as an agent: each pass is a fresh process that plays over MCP, without knowledge of other passes.
 
-The pass remains `episode.play`'s: `act` gives the last observation to the call that waits for it, and returns the next
-call as an action, so traces, grading and budgets are those of any agent. A process that ends or hangs before it has
-ended its pass has failed, and is not graded.
+`episode.play` drives the pass: `act` answers the pending call with the last observation and returns the next call as an
+action, so traces, grading and budgets are the same as for any agent. A process that exits or hangs before it ends its
+pass has failed, and is not graded.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from kbgym.gym.tools import Role, Tool, tools_of
 from kbgym.mcp import ToolResult, reply_to
 from kbgym.sanitize import safe_text
 
-KEPT = "passes.jsonl"  # what the processes of a run printed, beside its trace
+KEPT = "passes.jsonl"  # output of the processes, beside the run's trace
 _SECONDS, _AT_ONCE = "KBGYM_PASS_SECONDS", "KBGYM_PASSES"
 _LAST_WORDS = 300
 _OVER = "The pass is over; nothing more is done."
-_LATE = 0.3  # seconds in which a call may still arrive from a process that is over
+_LATE = 0.3  # seconds in which a call may still arrive after its process exited
 
 
 class CommandLimits(msgspec.Struct, frozen=True):
-    """The limits of a pass: seconds in all, seconds to end by itself afterwards, invalid calls, requests.
+    """The limits of a pass: seconds in all, seconds to exit afterwards, invalid calls, requests.
 
     `at_once` is the number of processes of an exam.
     """
@@ -81,7 +81,7 @@ class CommandAgent:
     def __init__(
         self, name: str, role: Role, skill: Skill, kept: Path | None = None, limits: CommandLimits | None = None
     ) -> None:
-        """`kept` is the file in which what processes print is kept."""
+        """Create the agent; `kept` is the log file for output of its processes."""
         try:
             import aiohttp  # noqa: F401
         except ImportError:
@@ -92,7 +92,7 @@ class CommandAgent:
         self.at_once = self.line.at_once or self.limits.at_once
         told = os.environ.get(USAGE_FROM) or self.line.usage
         self.usage_from = path_steps(told) if told else None
-        self.has_played = False  # whether any process of it ever called a tool
+        self.has_played = False  # True once one of its processes has called a tool
         self._kept = kept
         check_found(self.line.arguments[0], surroundings(self.line, {}))
 
@@ -111,16 +111,16 @@ class CommandPolicy:
     def __init__(self, agent: CommandAgent) -> None:
         self._agent = agent
         self._calls: asyncio.Queue[AskedCall] = asyncio.Queue()
-        self._asked: AskedCall | None = None  # carried out, and not answered yet
+        self._asked: AskedCall | None = None  # executed but not yet answered
         self._flawed = self._requests = 0
         self._over = False
-        self.usage: Usage | None = None  # what the process said it used, when it is over
+        self.usage: Usage | None = None  # usage that the process reported at its end
         self._process: AgentProcess | None = None
         self._token = secrets.token_urlsafe(32)
         self._redact = Redactor([self._token])
         self.instructions = "One pass over a store. Every result says how many actions are left."
 
-    # -- the pass, as it is played ------------------------------------------------------------------------------------
+    # -- the episode's side --------------------------------------------------------------------------------------------
 
     async def act(self, view: View) -> Action:
         try:
@@ -178,7 +178,7 @@ class CommandPolicy:
                 raise AgentFailed(f"the command was still at it after {self._agent.limits.seconds:g} seconds.")
             await self._process.end()
             ended = f"the command ended with {_code(over.result())} before it had ended its pass{self._last_words()}"
-            if over.result() > 0 and not self._agent.has_played:  # not logged in, a wrong flag, no credit
+            if over.result() > 0 and not self._agent.has_played:  # not logged in, an invalid flag, no credit
                 raise Failed(f"{self._agent.name}: {ended}")
             raise AgentFailed(ended)
         finally:
@@ -193,7 +193,7 @@ class CommandPolicy:
         self._deadline = asyncio.get_running_loop().time() + agent.limits.seconds
         self._process = process = AgentProcess.in_new_folder()
         self._playing = asyncio.current_task()
-        if self._playing is not None:  # who plays may be stopped between two actions, and nobody tells a policy
+        if self._playing is not None:  # the pass may be cancelled between two actions without the policy being told
             self._playing.add_done_callback(self._drop)
         self._server = PassServer(self._token, self._message)
         url = await self._server.start()
@@ -214,7 +214,7 @@ class CommandPolicy:
         arguments = agent.line.filled(values)
         try:
             await process.start(arguments, env, values["prompt_file"] if agent.line.reads_prompt else None)
-        except ValueError as error:  # a text of the store's with a zero byte in it
+        except ValueError as error:  # a document of the store with a NUL byte
             raise AgentFailed(f"the command line cannot be given: {error}.") from error
         except OSError as error:
             if max(len(argument.encode()) for argument in arguments) > 100_000:
@@ -257,7 +257,7 @@ class CommandPolicy:
         words = safe_text(" ".join(self._redact(self._process.output).split()))[-_LAST_WORDS:]
         return f"; its last words: {words}" if words else "."
 
-    # -- the pass, as the process sees it -----------------------------------------------------------------------------
+    # -- the process's side --------------------------------------------------------------------------------------------
 
     async def _message(self, body: bytes) -> bytes | None:
         self._requests += 1

@@ -1,6 +1,6 @@
 """Command lines of agents: their placeholders, the predefined ones, and the environment of a process.
 
-A command line is split as a shell would and never given to one: a placeholder is replaced inside its argument, so a
+A command line is split like a shell's but never run by one. A placeholder is replaced inside its argument, so a
 question's text stays one argument.
 """
 
@@ -20,18 +20,18 @@ from kbgym.errors import BadInput
 PREFIX = "command:"
 _PLACEHOLDER = re.compile(r"\{(prompt|prompt_file|mcp_config|mcp_url|token|question|bridge)\}")
 _TOLD = {"prompt", "prompt_file", "question"}
-# What a program needs to find itself, its user's own settings and the network; no key, and nothing of kbgym's.
+# Required for the program, its user's settings and the network; no keys, and no variables of kbgym.
 _SEEN = frozenset(
     "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TERM TMPDIR SYSTEMROOT SSL_CERT_FILE SSL_CERT_DIR "
     "NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy "
     "XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME XDG_STATE_HOME XDG_RUNTIME_DIR".split()
 )
-USAGE_FROM = "KBGYM_USAGE_FROM"  # where the output says what was used, for lines that do not say so themselves
-PASSED_ON = "KBGYM_PASS_ENV"  # names, with commas, that the person lets through besides
+USAGE_FROM = "KBGYM_USAGE_FROM"  # path of the usage in the output, for lines that do not name one
+PASSED_ON = "KBGYM_PASS_ENV"  # comma-separated names of additional variables that the user passes through
 
 
 class CommandLine(msgspec.Struct, frozen=True):
-    """How an agent is started: arguments, files in its folder, variables it may see or is given.
+    """How to start an agent: arguments, files in its folder, variables it inherits or is given.
 
     `at_once` limits the number of processes, where the program needs it. `usage` is a path in its output.
     """
@@ -45,7 +45,7 @@ class CommandLine(msgspec.Struct, frozen=True):
 
     @property
     def reads_prompt(self) -> bool:
-        """Return True if the prompt goes to standard input: no argument has the prompt or the question."""
+        """Return True if the prompt goes to standard input: no argument holds the prompt or the question."""
         return not any(name in _TOLD for text in self.arguments for name in _PLACEHOLDER.findall(text))
 
     def filled(self, values: Mapping[str, str]) -> list[str]:
@@ -71,8 +71,8 @@ _OPENCODE = """{"mcp": {"kbgym": {"type": "remote", "url": "{mcp_url}", "enabled
  "tools": {"bash": false, "edit": false, "write": false, "patch": false, "read": false, "grep": false, "glob": false,
  "list": false, "webfetch": false, "websearch": false, "task": false, "todowrite": false, "todoread": false}}
 """
-# All of them read the prompt from standard input: an argument can be too long, every user of the machine can see it,
-# and opencode puts backslashes before the quotes in one.
+# All of them read the prompt from standard input: an argument has a length limit and is visible to every user,
+# and opencode escapes the quotes in one.
 READY: dict[str, CommandLine] = {
     "claude-code": CommandLine(
         (
@@ -96,7 +96,7 @@ READY: dict[str, CommandLine] = {
     "gemini": CommandLine(
         ("gemini", "--output-format", "json"),
         files={".gemini/settings.json": _GEMINI},
-        handed={"GEMINI_CLI_TRUST_WORKSPACE": "true"},  # else the settings in its folder are not read
+        handed={"GEMINI_CLI_TRUST_WORKSPACE": "true"},  # otherwise it ignores the settings in its folder
         usage="stats.models.*.tokens",
         variables=(
             *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL"),
@@ -107,7 +107,7 @@ READY: dict[str, CommandLine] = {
         ("opencode", "run", "--format", "json"),
         files={"opencode.json": _OPENCODE},
         variables=("OPENCODE_CONFIG", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
-        at_once=1,  # its processes share one database, and the second finds it locked
+        at_once=1,  # its processes share one database, which the first one locks
         usage="part",
     ),
 }
@@ -118,7 +118,7 @@ def is_command(name: str) -> bool:
 
 
 def command_line(name: str) -> CommandLine:
-    """Return the line an agent's name stands for: a predefined one, or the text behind `command:`."""
+    """Return the command line of an agent: a predefined one, or the text after `command:`."""
     text = name.removeprefix(PREFIX).strip()
     if text in READY:
         return READY[text]
@@ -132,12 +132,12 @@ def command_line(name: str) -> CommandLine:
 
 
 def bridge_line(url: str, token: str) -> str:
-    """Return the stdio bridge as one line, for agents that start their MCP servers from one."""
+    """Return the stdio bridge as one command line, for agents that configure an MCP server as a single line."""
     return f"KBGYM_TOKEN={token} {shlex.quote(sys.executable)} -m kbgym play bridge {url}"
 
 
 def surroundings(line: CommandLine, handed: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of an agent's process: the common variables, those it reads, and those it is given."""
+    """Return the environment of an agent's process: common variables, those it inherits, and those it is given."""
     let_through = {name.strip() for name in os.environ.get(PASSED_ON, "").split(",")}
     seen = _SEEN | set(line.variables) | let_through
     env = {name: value for name, value in os.environ.items() if name in seen or name.startswith("LC_")}

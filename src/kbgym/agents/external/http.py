@@ -1,4 +1,4 @@
-"""One pass over streamable HTTP: a server on loopback that knows one token, and ends with the pass."""
+"""One pass over streamable HTTP: a loopback server that accepts one token and closes with the pass."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kbgym.mcp import MOST_MESSAGE
 
 
 class PassServer:
-    """Answers requests with the token, from `start` to `close`."""
+    """HTTP server that answers requests with the token, from `start` to `close`."""
 
     def __init__(self, token: str, answering: Callable[[bytes], Awaitable[bytes | None]]) -> None:
         self._token, self._answering = f"Bearer {token}".encode(), answering
         app = web.Application(client_max_size=MOST_MESSAGE)
         app.router.add_post("/mcp", self._answer)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)  # none at all would wait for ever
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)  # zero would wait forever
 
     async def start(self) -> str:
-        """Return the server's address."""
+        """Start the server and return its address."""
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         return f"http://127.0.0.1:{self._runner.addresses[0][1]}/mcp"
@@ -31,8 +31,8 @@ class PassServer:
         await self._runner.cleanup()
 
     def abandon(self) -> None:
-        """Close the server later, from where nothing can be awaited."""
-        with contextlib.suppress(RuntimeError):  # the loop is over, and its sockets with it
+        """Close the server in the background, for callers that cannot await."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and its sockets with it
             asyncio.get_running_loop().create_task(self.close())
 
     async def _answer(self, request: web.Request) -> web.Response:

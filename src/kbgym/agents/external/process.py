@@ -1,4 +1,4 @@
-"""An agent's process: in a group and a folder of its own, its output kept to a bound, ended with its group."""
+"""An agent's process: its own process group and folder, bounded output, and termination of the whole group."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 
 from kbgym.errors import BadInput
 
-FIRST, LAST = 16_000, 48_000  # bytes of output that are kept
+FIRST, LAST = 16_000, 48_000  # bytes of output kept
 _POLITE = 1.0  # seconds between SIGTERM and SIGKILL
-_DRAINED = 0.5  # seconds its output is waited for when it is over: a child may hold it open
+_DRAINED = 0.5  # seconds to wait for remaining output after the exit: a child may hold the pipe open
 
 
 class AgentProcess:
-    """One process. It ends when this object is dropped."""
+    """One process. It is terminated when this object is garbage-collected."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -44,7 +44,7 @@ class AgentProcess:
         """Start the process. The file `given` is its standard input, which is empty without one."""
         work = self._folder / "work"
         work.mkdir(exist_ok=True)
-        reading, writing = os.pipe()  # asyncio's own pipe would have us wait for every child that holds it open
+        reading, writing = os.pipe()  # asyncio's own pipe would wait for every child that holds it open
         try:
             with open(given or os.devnull, "rb") as told:
                 self._process = await asyncio.create_subprocess_exec(
@@ -75,7 +75,7 @@ class AgentProcess:
         return await self._process.wait()
 
     async def end(self, grace: float = 0.0) -> int:
-        """Return the exit code. After `grace` seconds the process is ended, and its group in any case."""
+        """Return the exit code. Terminate the process after `grace` seconds, and its group in any case."""
         assert self._process is not None and self._draining is not None
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), grace)
@@ -90,12 +90,12 @@ class AgentProcess:
         return code
 
     def remove(self) -> None:
-        """Remove its folder, and with it the token."""
+        """Remove the working folder, and the token in it."""
         self._dropped()
 
     @property
     def output(self) -> str:
-        """The beginning and the end of its output."""
+        """Return the beginning and the end of the output."""
         middle = b"\n[...]\n" if self._cut else b""
         return (self._first + middle + self._last).decode(errors="replace")
 

@@ -1,6 +1,6 @@
-"""The usage a program reports, found in its JSON output by a dotted path; what is not reported is not known.
+"""Usage that a program reports, read from its JSON output by a dotted path; unreported values are unknown.
 
-A path is names joined by dots, `$` for the whole and `*` for every member: `$.usage`, `part.tokens`,
+A path is names joined by dots, with `$` for the root and `*` for every member: `$.usage`, `part.tokens`,
 `stats.models.*.tokens`. It leads to an object of counts under the names that agents use, or to a number of tokens.
 Every JSON object that begins a line of the output is looked at, and what is found is added up.
 """
@@ -18,11 +18,11 @@ from kbgym.errors import BadInput
 
 _PATH = re.compile(r"[\w-]+|\*")
 _PROMPT = ("input_tokens", "prompt_tokens", "input", "prompt")
-_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")  # not among the input tokens, where they are told
+_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")  # reported separately from the input tokens
 _COMPLETION = ("output_tokens", "completion_tokens", "output", "candidates")
 _COST = ("total_cost_usd", "cost_usd", "cost")
 _MOST = 10**12
-_MOST_FAILED = 500  # what begins like an object and is none
+_MOST_FAILED = 500  # looks like an object but is not valid JSON
 
 
 def path_steps(path: str) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""Agents for any text: they know no grammar and no world, only words, names, fields and pages."""
+"""Agents for any text, without a grammar or a world: they use words, names, fields and pages."""

@@ -1,4 +1,4 @@
-"""The agenda of any text: values of the fields that questions ask by, worked out from what earlier passes saw.
+"""An agenda for any text: values of the fields that questions ask by, derived from what earlier passes saw.
 
 A field is asked by as soon as an index of one of its values was written ("category: tool"). Its other values that
 several documents share are then worth an index each: first those of labels that most questions asked by, then those of
@@ -30,7 +30,7 @@ from kbgym.gym.actions import (
 from kbgym.gym.policy import IndexTask, Lookup, Reason
 
 LENGTH = 8
-LEAST, MOST = 2, 60  # documents of a value that is worth an index
+LEAST, MOST = 2, 60  # minimum number of documents for an index of a value
 
 
 class GeneralAgenda:
@@ -79,7 +79,7 @@ class GeneralAgenda:
         field = Field(label, rest.partition(". ")[0].rstrip("."))
         if colon and field in self._stating:
             self._written[id] = field
-            self._asked[label] += ". " in rest  # a question stands behind it
+            self._asked[label] += ". " in rest  # it was named by a question
             self._index.setdefault(field, id)
 
     def _forget(self, id: str, deleted: bool) -> None:
@@ -90,7 +90,7 @@ class GeneralAgenda:
             if (of := self._written.pop(id, None)) is not None and self._index.get(of) == id:
                 del self._index[of]
 
-    # -- asking -------------------------------------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------------------------------
 
     def index_tasks(self, question: str, lesson: Hashable = None) -> tuple[IndexTask, ...]:
         taken = {field for other, fields in self._lent.items() if other != lesson for field in fields}

@@ -1,7 +1,7 @@
-"""The answer of a reader without grammar: a span of the best documents that fits the kind of question, or "unknown".
+"""Answer extraction without a grammar: a span of the best documents that fits the kind of question, or "unknown".
 
-It extracts and never composes, and never gives a heading or words of the question back. Its score is reported beside
-the evidence and is no measure of reading.
+Answers are extracted, never composed, and are never a heading or words of the question. Their score is reported beside
+the evidence; it does not measure reading ability.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _DATE = re.compile(
 _YEAR = re.compile(r"\b1\d{3}\b|\b20\d{2}\b")
 _NUMBER = re.compile(r"\b\d[\d,.]*\b")
 _YES_NO = ("is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can", "could", "will")
-_KINDS = (  # of question, with what answers it
+_KINDS = (  # kinds of question, with the spans that answer them
     (re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day)\b|\bdeadline\b|\buntil what\b"), (_DATE, _YEAR)),
     (re.compile(r"\byear\b"), (_YEAR,)),
     (re.compile(r"\bhow (?:many|much|old|far|long)\b"), (_NUMBER,)),
 )
 UNKNOWN = "unknown"
 _DOCUMENTS = 5
-_LEAST = 0.4  # share of the question's words that a sentence with its page must have to answer it
+_LEAST = 0.4  # share of the question's words that a sentence and its page must hold
 
 
 def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
-    """Return a span of the texts, the likeliest first, or `unknown` if none states an answer.
+    """Return the likeliest answer span of the texts, or `unknown` if none states an answer.
 
     Args:
-        listed: the number of documents of an index that speak of what is asked; the answer to "how many" if several do
+        listed: the number of documents of an index that match the question; the answer to "how many" if several do
             and no sentence gives a number.
     """
     lowered = question.lower()
@@ -61,7 +61,7 @@ def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
 
 
 def field_value(question: str, texts: Sequence[str]) -> str:
-    """Return the value of the field whose label the question has, on a page that it names; empty if there is none."""
+    """Return the value of a field whose label and page the question names; empty if there is none."""
     asked = frozenset(content_words(question))
     for text in texts[:_DOCUMENTS]:
         named = frozenset(content_words(page_of(text)))
@@ -75,7 +75,7 @@ def field_value(question: str, texts: Sequence[str]) -> str:
 
 
 def _speaking(asked: frozenset[str], texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield sentences that speak of the question, with their page, the most telling first."""
+    """Yield sentences that match the question, with their page, best match first."""
     found = []
     for text in texts:
         page = page_of(text) if split_title(text)[0] else ""
@@ -87,7 +87,7 @@ def _speaking(asked: frozenset[str], texts: Sequence[str]) -> Iterator[tuple[str
 
 
 def _counted(asked: frozenset[str], texts: Sequence[str]) -> int:
-    """Return the number of pages seen that state a field and value which the question has."""
+    """Return the number of pages seen that state a field and value of the question."""
     pages: dict[Field, set[str]] = {}
     for text in texts:
         for field in fields_of(text):
@@ -97,7 +97,7 @@ def _counted(asked: frozenset[str], texts: Sequence[str]) -> int:
 
 
 def _number_of(counted: str, body: str) -> str:
-    """Return the number a text gives of something ("140 turns", "cost_crowns: 18,000"), empty where none."""
+    """Return the number a text states of something ("140 turns", "cost_crowns: 18,000"), or an empty text."""
     for sentence in re.split(r"(?<=[.;!?])\s", body):
         words = [word for word in re.split(r"[\W\d_]+", sentence.lower()) if len(word) > 2]
         said = any(word.startswith(counted) or counted.startswith(word) for word in words)

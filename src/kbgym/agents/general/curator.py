@@ -1,4 +1,4 @@
-"""The general curator: with the expected answer in hand, it links what a question needs to the words it is asked in.
+"""The general curator: given the expected answer, it links the evidence of a question to the question's words.
 
 It searches for the evidence of the answer (`evidence.py`) and writes an *alias*: a document whose text is the question
 and the names of its evidence, linked to the evidence. Where the answer is a list or a count over a field, it completes
@@ -18,18 +18,18 @@ from kbgym.gym.observations import documents
 from kbgym.gym.policy import Backward, IndexTask, PlannedPolicy, Steps, View
 from kbgym.gym.tools import MOST_TARGETS, PAGE_SIZE
 
-MOST_NAMES, MOST_PAGES = 3, 2  # names of a question and pages of candidates that are looked up
-MOST_MEMBERS = 12  # members of a list that are looked up one by one
-MOST_OF_VALUE = 60  # documents of one value: a value of more tells little
+MOST_NAMES, MOST_PAGES = 3, 2  # maximum names of a question, and pages of candidates, to look up
+MOST_MEMBERS = 12  # maximum members of a list to look up individually
+MOST_OF_VALUE = 60  # maximum documents of one value; more common values are not distinctive
 MOST_OF_FIELD = 150
-LONGEST = 400  # characters of an alias beside its question
+LONGEST = 400  # maximum characters of an alias beside its question
 _ADDRESS = re.compile(r"(?<!\w)\w+://\S+")
 
 Working = Steps[None]
 
 
 class GeneralCurator(PlannedPolicy):
-    """One pass: what its question needs, then the agenda where the task has one."""
+    """One pass: index the evidence of its question, then follow the agenda if the task has one."""
 
     def __init__(self) -> None:
         super().__init__(self._plan_pass, lambda view: Done())
@@ -70,7 +70,7 @@ class GeneralCurator(PlannedPolicy):
         for page in self._candidates(found):
             yield from self._search(f"{page} {found.question}", found)
         if evidence := found.evidence():
-            yield from self._search(page_of(found.texts[evidence[0]]), found)  # what the page itself is
+            yield from self._search(page_of(found.texts[evidence[0]]), found)  # the introduction of the page itself
             yield from self._write(alias_of(found, evidence), evidence)
 
     def _teach_field(self, whole: Field, found: Findings) -> Working:
@@ -85,7 +85,7 @@ class GeneralCurator(PlannedPolicy):
         return list(dict.fromkeys(page for id in ranked if (page := page_of(found.texts[id]))))[:MOST_PAGES]
 
     def _teach_set(self, found: Findings, members: list[str]) -> Working:
-        """Complete the field's value that a list or a count goes by; else link the members themselves."""
+        """Complete the field value that a list or a count is based on; otherwise link the members themselves."""
         for member in members[:MOST_MEMBERS]:
             yield from self._search(f"{member} {found.question}", found)
         by_member = found.member_documents(members)
@@ -108,10 +108,10 @@ class GeneralCurator(PlannedPolicy):
         elif evidence := found.evidence():
             yield from self._write(alias_of(found, evidence), evidence)
 
-    # -- values of fields ---------------------------------------------------------------------------------------------
+    # -- field values --------------------------------------------------------------------------------------------------
 
     def _gather(self, field: Field, found: Findings) -> Steps[list[str]]:
-        """Return every document that states a value: pages of one search until one brings none."""
+        """Return every document that states a value, paging through one search until a page adds none."""
         for page in range(1, 2 + MOST_OF_VALUE // PAGE_SIZE):
             shown = yield from self._search(field.text if field.value else field.label, found, page)
             if not any(field.is_stated(text) for _, text in shown):
@@ -128,13 +128,13 @@ class GeneralCurator(PlannedPolicy):
         elif len(stating) > 1:
             yield from self._write(task.text, stating)
 
-    # -- the tools ----------------------------------------------------------------------------------------------------
+    # -- tools ---------------------------------------------------------------------------------------------------------
 
     def _search(self, query: str, found: Findings, page: int = 1) -> Steps[list[tuple[str, str]]]:
-        if self._remaining <= 3:  # to add, to link, and to say done
+        if self._remaining <= 3:  # adding, linking and finishing
             return []
         shown = documents((yield Search(query[:1000], page)))
-        found.see(shown[:PAGE_SIZE])  # behind them stands what was learnt, which states nothing itself
+        found.see(shown[:PAGE_SIZE])  # later results are learnt documents, which state nothing themselves
         return shown
 
     def _write(self, text: str, members: list[str]) -> Working:
@@ -155,9 +155,9 @@ def alias_start(question: str) -> str:
 
 
 def alias_of(found: Findings, evidence: list[str]) -> str:
-    """Return the text of an alias: the question, then of its evidence the names, what they are and what is stated.
+    """Return the text of an alias: the question, then names, descriptions and statements of its evidence.
 
-    The answer itself is left out, and so are addresses.
+    The answer itself and addresses are omitted.
     """
     parts: dict[str, None] = {}
     for id in evidence:
@@ -172,7 +172,7 @@ def alias_of(found: Findings, evidence: list[str]) -> str:
 
 
 def _introduction(page: str, found: Findings) -> str:
-    """Return the sentence in which a page says what it is: the first that begins with its name and is no field."""
+    """Return the sentence that introduces a page: the first that begins with its name and is no field."""
     first = content_words(page)[:1]
     for text in found.texts.values():
         if first and split_title(text)[0].split(" > ")[0] == page:

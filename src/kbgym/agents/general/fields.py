@@ -1,8 +1,8 @@
-"""Fields of any text: what documents state as `Label: value`, and the words and names that are looked for in them.
+"""Fields of any text: `Label: value` statements of documents, and the words and names to match in them.
 
 A document of a corpus reads "Title: text" or "Title > Section: text"; its text may hold several fields, separated by
-semicolons or full stops, and a label may stand behind a path ("releases: 22.04: eol: 2027-04-01"). Nothing here knows a
-grammar, a world or an arm.
+semicolons or full stops, and a label may follow a path ("releases: 22.04: eol: 2027-04-01"). This module is
+independent of grammars, worlds and arms.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Field(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The first words of its index."""
+        """Return the first words of the field's index."""
         return f"{self.label}: {self.value}" if self.value else f"{self.label.replace('_', ' ')} of every page"
 
     def is_stated(self, text: str) -> bool:
@@ -63,20 +63,20 @@ def in_words(field: Field) -> frozenset[str]:
 
 @lru_cache(maxsize=65_536)
 def page_of(text: str) -> str:
-    """Return the title of a document's page, without the section; else its first name; else nothing."""
+    """Return the title of a document's page without the section, else its first name, else an empty text."""
     title = split_title(text)[0]
     return title.split(" > ")[0] if title else next(iter(names_in(text)), "")
 
 
 @lru_cache(maxsize=65_536)
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the names in a text, without the ending of possession."""
+    """Return the names in a text, without possessive endings."""
     return tuple(dict.fromkeys(_OWNED.sub("", name) for name in names(text)))
 
 
 @lru_cache(maxsize=65_536)
 def folded(text: str) -> str:
-    """Return a text in small letters without accents, with single spaces."""
+    """Return a text in lower case without accents, with single spaces."""
     letters = unicodedata.normalize("NFKD", text) if not text.isascii() else text
     return " ".join("".join(c for c in letters if not unicodedata.combining(c)).casefold().split())
 

@@ -1,6 +1,6 @@
 """The next moves of the general reader, each with the probability that it shows new evidence.
 
-The numbers are shares measured on two public sets, rounded; their order matters, not the last digit.
+The constants are shares measured on two public data sets, rounded; their order matters more than the exact values.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from kbgym.agents.general.text import telling_names, word_set
 from kbgym.gym.actions import Action, Read, Search
 from kbgym.gym.tools import PAGE_SIZE
 
-ENOUGH = 0.12  # a move that promises less is not made
-LONG = 8  # actions after which a move also promises less, the more of the question the likeliest documents hold
-PASSAGE = 2.0  # sentences of a document from which documents are passages
-LEFT = 1.7  # what that share is taken from
-NEXT_PAGE, _PAGES_FALL = 0.45, 4.0  # what the question's second page promises, and the page that promises half
+ENOUGH = 0.12  # minimum promise of a move
+LONG = 8  # number of actions from which promises shrink as the likeliest documents cover the question
+PASSAGE = 2.0  # mean sentences per document above which documents count as passages
+LEFT = 1.7  # from then on, the factor is this minus the covered share, at most 1
+NEXT_PAGE, _PAGES_FALL = 0.45, 4.0  # promise of the question's second page, and of the page at which it is halved
 _TOP = 3
-OPEN = 0.8  # of the belief in the page of a document that has links
-FIELD = 0.5  # of that in a field's, whose only link is its value's page
-AGAIN = 0.1  # what is left of that for every document of the page that was opened before
-NAME = 0.45  # of the belief in the document that a name stands in
+OPEN = 0.8  # share of the belief in the page of a document with links
+FIELD = 0.5  # the same for a field, whose only link is its value's page
+AGAIN = 0.1  # factor for each document of the page opened before
+NAME = 0.45  # share of the belief in the document that contains a name
 TITLE = 0.3
-_BLIND = 0.9  # how likely a heading has links where nobody says what has
+_BLIND = 0.9  # probability that a heading has links, if link counts are not shown
 _MOST_NAMES = 6
 _MOST_DOCUMENTS = 10
 _MOST_HEADING = 12
@@ -44,7 +44,7 @@ class Move(msgspec.Struct, frozen=True):
 
 
 def best_move(memory: ReaderMemory) -> Move | None:
-    """Return the move that promises most, if that is enough; links of likely documents go before other searches."""
+    """Return the most promising move above the threshold; opening likely documents comes before other searches."""
     chosen = max(moves(memory), key=lambda move: move.worth * (1.0 if move.opens else memory.doubt), default=None)
     if chosen is None:
         return None
@@ -66,7 +66,7 @@ def moves(memory: ReaderMemory) -> Iterator[Move]:
 
 
 def _pages(memory: ReaderMemory) -> Iterator[Move]:
-    """Yield the question's next page: worth more while the last one still showed the pages that rank highest."""
+    """Yield the question's next page, which is worth more while the last page still showed the highest-ranked pages."""
     page = memory.pages[memory.question]
     if memory.question in memory.ended:
         return
@@ -96,7 +96,7 @@ def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
 
 
 def _names(memory: ReaderMemory) -> Iterator[Move]:
-    """Yield a search for the best name in believed documents, or title of their pages, that the question lacks."""
+    """Yield a search for the best name that is in believed documents or is their title, and not in the question."""
     tried = [word_set(query) for query in memory.pages if query != memory.question]
     ranked = memory.ranked()
     best: dict[str, float] = {}
@@ -116,6 +116,6 @@ def _names(memory: ReaderMemory) -> Iterator[Move]:
 
 
 def _is_known(name: str, one: SeenDocument, memory: ReaderMemory) -> bool:
-    """Return True if the question has a name, or the document's page is about it."""
+    """Return True if the question contains a name, or the document's page is about it."""
     words = word_set(name)
     return memory.wanted.keys() >= words or 2 * len(words & word_set(one.title)) >= len(words)

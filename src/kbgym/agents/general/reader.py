@@ -1,9 +1,9 @@
-"""The general reader: it answers from any text by following words, names and links, and knows no world and no arm.
+"""The general reader: answers from any text by following words, names and links, independently of world and arm.
 
 It searches the question, opens what has links and is likely evidence, searches for names that turned up and were not in
-the question, and turns pages where nothing better is expected. Documents that were learnt from a question like this one
-are used first. The worth of a move follows from what was shown so far alone, so indexes of any author are opened for
-their words or their links.
+the question, and reads further pages if no other move promises more. Documents learnt from a similar question are used
+first. The promise of a move depends only on what was shown so far, so indexes of any author are opened for their
+words or their links.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class GeneralReader:
             self._memory.take(turn)
         self._taken = len(view.history)
         ranked = sorted(self._memory.ranked(), key=lambda one: not one.learnt)
-        told = [one.text for one in ranked if one.title or not one.links]  # an index tells nothing itself
+        told = [one.text for one in ranked if one.title or not one.links]  # an index states nothing itself
         if value := field_value(self._memory.question, told):
             return Answer(value)
         move = best_move(self._memory) if view.remaining > 1 else None

@@ -1,7 +1,7 @@
 """The state of one pass of the general reader: documents seen, the belief that each is evidence, pages and links.
 
-Belief follows from what was shown alone. Where the question was searched for, the rank counts most; where a name or a
-link led to a document, the share of the question's words in it and in the words that led there.
+Belief depends only on what was shown. For results of the question itself the rank counts most; for documents found by
+a name or a link, the share of the question's words in the document and in the words that led there.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from kbgym.gym.observations import documents
 from kbgym.gym.policy import Turn
 from kbgym.gym.tools import PAGE_SIZE
 
-_NAME_WORD = 2.0  # how much more a name, a number or an identifier of the question tells than another word
-_BEST, _FALLS = 0.7, 3.0  # belief in what the question finds first, and the rank at which half of it is left
-_FOUND = 0.35  # belief in the first document that a name finds
-_LINKED = 0.5  # of the belief in a document, shared out to the pages it links to
-_LIKELIEST = 3  # documents that are looked at together
-_WORDS = 0.3  # belief in a document that holds all of the question, whatever led to it
-_LEARNT = 0.9  # belief in what was learnt from a question with all words of this one
-_FITS = 0.5  # belief from which it is taken before other documents
+_NAME_WORD = 2.0  # weight of a name, number or identifier of the question relative to other words
+_BEST, _FALLS = 0.7, 3.0  # belief in the first result for the question, and the rank at which it is halved
+_FOUND = 0.35  # belief in the first result for a name
+_LINKED = 0.5  # share of the belief in a document that is divided among the pages it links to
+_LIKELIEST = 3  # number of documents considered together
+_WORDS = 0.3  # belief in a document that contains the whole question, however it was found
+_LEARNT = 0.9  # belief in a document learnt from a question with all words of this one
+_FITS = 0.5  # minimum belief for precedence over other documents
 _SENTENCE = 150  # characters
-_SAID = 0.75  # belief in a heading all of whose words the question has, wherever it ranks
+_SAID = 0.75  # belief in a heading whose words are all in the question, whatever its rank
 
 
 class SeenDocument(msgspec.Struct):
@@ -39,16 +39,16 @@ class SeenDocument(msgspec.Struct):
     title: str
     words: frozenset[str]
     belief: float
-    rank: int = 0  # by the question, from 1; 0 where something else led here
+    rank: int = 0  # rank for the question, from 1; 0 if found otherwise
     links: int | None = None
     opened: bool = False
     pages: int = 0  # of its links that were read
-    learnt: bool = False  # shown because a question like this one led to it
-    targets: tuple[str, ...] = ()  # the texts it links to, once it was opened
+    learnt: bool = False  # shown because a similar question led to it
+    targets: tuple[str, ...] = ()  # texts of its links, once it was opened
 
     @property
     def is_heading(self) -> bool:
-        """Return True if a document is worded like an index: it has no title and is no sentence."""
+        """Return True if a document is worded like an index: it has no title and is not a sentence."""
         return not self.title and self.text[-1:] not in ".!?"
 
 
@@ -62,14 +62,14 @@ class ReaderMemory:
             word: _NAME_WORD if word in named or re.search(r"\d", word) else 1.0 for word in content_words(question)
         }
         self._total = sum(self.wanted.values()) or 1.0
-        self.seen: dict[str, SeenDocument] = {}  # by id, in the order they were shown
+        self.seen: dict[str, SeenDocument] = {}  # by id, in the order shown
         self.pages: Counter[str] = Counter()  # of queries
         self.ended: set[str] = set()
         self.by_title: dict[str, list[SeenDocument]] = {}
-        self.doubt = 1.0  # how likely none of what was opened is what was asked for
-        self._read: set[str] = set()  # words of what was opened and of what it links to
+        self.doubt = 1.0  # probability that no opened document is the one sought
+        self._read: set[str] = set()  # words of the opened documents and their links
         self.actions = 0
-        self.marked = False  # whether observations say how many links a document has
+        self.marked = False  # True if observations show how many links a document has
 
     def relevance(self, words: Set[str]) -> float:
         """Return the weighted share of the question's words among these."""
@@ -77,18 +77,18 @@ class ReaderMemory:
 
     @property
     def missing(self) -> float:
-        """The probability that something is still to be found; lower if opened documents hold the question."""
+        """Return the probability that more evidence is to be found; lower if opened documents cover the question."""
         return 1.0 - (1.0 - self.doubt) * self.relevance(self._read)
 
     @property
     def length(self) -> float:
-        """The length of the documents seen, in sentences; at least 1."""
+        """Return the length of the documents seen, in sentences; at least 1."""
         lengths = [len(one.text) for one in self.seen.values()]
         return max(1.0, sum(lengths) / len(lengths) / _SENTENCE) if lengths else 1.0
 
     @property
     def held(self) -> float:
-        """The share of the question that the likeliest documents hold together."""
+        """Return the share of the question that the likeliest documents cover together."""
         return self.relevance(frozenset().union(*(one.words for one in self.ranked()[:_LIKELIEST])))
 
     def take(self, turn: Turn) -> None:
@@ -116,22 +116,22 @@ class ReaderMemory:
                 self.seen[id].links = marks[id]
 
     def _learnt(self, slot: list[tuple[str, str]], links: int | None) -> None:
-        """Take in the reserved slot: an index that fits the question, then the first documents it links to."""
+        """Record the reserved slot: an index that fits the question, then the first documents it links to."""
         (index, heading), *targets = slot
         value = content_words(heading.partition(". ")[0].partition(": ")[2])
-        fits = bool(value) and {*value} <= self.wanted.keys()  # the index of a value that the question has
+        fits = bool(value) and {*value} <= self.wanted.keys()  # the index of a value in the question
         self._show(index, heading, _SAID if fits else _LEARNT * self.relevance(word_set(heading)))
         above = self.seen[index]
         self.doubt *= 1.0 - above.belief
         self._read.update(above.words, *(word_set(text) for _, text in targets))
-        if links is not None and links <= PAGE_SIZE:  # nothing more is behind it
+        if links is not None and links <= PAGE_SIZE:  # all of its links were shown
             above.opened, above.targets = True, tuple(text for _, text in targets)
         for id, text in targets:
             self._show(id, text, above.belief)
             self.seen[id].learnt = above.belief >= _FITS
 
     def _by_name(self, place: int, text: str) -> float:
-        """Return the belief in a document that a name found: the first result, or one that speaks of the question."""
+        """Return the belief in a document found by a name: the first result, or one that matches the question."""
         return _FOUND / (place + 1) + _WORDS * self.relevance(word_set(text)) ** 2
 
     def _open(self, id: str, shown: list[tuple[str, str]], page: int) -> None:
@@ -163,7 +163,7 @@ class ReaderMemory:
             self.by_title.setdefault(made.title, []).append(made)
 
     def page_belief(self, document: SeenDocument) -> float:
-        """Return the belief in a document's page: the more of it turned up, the likelier."""
+        """Return the belief in a document's page, which grows with the number of its documents seen."""
         beside = self.by_title.get(document.title, ()) if document.title else ()
         return 1.0 - prod(1.0 - one.belief for one in beside or (document,))
 
@@ -172,9 +172,9 @@ class ReaderMemory:
         return sum(one.opened for one in self.by_title.get(title, ()))
 
     def listed(self) -> int:
-        """Return the number of documents of the likeliest opened index that have the question's further names.
+        """Return the number of documents of the likeliest opened index that contain the question's other names.
 
-        An index has no page of its own: the sentences of a page are no list to count.
+        An index has no page of its own: the sentences of a page are not a list to count.
         """
         index = next((one for one in self.ranked() if one.targets and not one.title), None)
         if index is None:

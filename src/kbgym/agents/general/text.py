@@ -1,6 +1,6 @@
 """Words, names and identifiers of a text, without a grammar of its language.
 
-Nothing here knows a world, the wording of an index or an arm. Documents of a corpus begin with the title of their page
+This module is independent of worlds, index wordings and arms. Documents of a corpus begin with the title of their page
 ("Title: sentence"), which is their subject; without a title the subject is the document's first name.
 """
 
@@ -19,12 +19,12 @@ _SMALL = frozenset(
     "other over same she should since so some such than that the their them then there these they this those through "
     "to under until up was we were what when where which while who whom whose why will with would you your".split()
 )
-# Small words that stand inside names: "University of Lund", "Ludwig van Beethoven".
+# Lower-case words inside names: "University of Lund", "Ludwig van Beethoven".
 _INSIDE = frozenset("of the de la le du des van von der den di da del and for in on y &".split())
 _TITLE = re.compile(r"(.{2,120}?): (?=\S)")
 _MOST_WORDS = 8
 _ENDS = frozenset(".!?:")
-_PEOPLES = ("ian", "ish", "ese", "can")  # "American" and "English" tell little
+_PEOPLES = ("ian", "ish", "ese", "can")  # "American" and "English" are not distinctive
 _MONTHS = frozenset("january february march april may june july august september october november december".split())
 
 
@@ -58,7 +58,7 @@ def content_words(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """Return a word without the endings of number and possession."""
+    """Return a word without plural and possessive endings."""
     word = word.removesuffix("'s").removesuffix("’s")
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
@@ -68,7 +68,7 @@ def stem(word: str) -> str:
 
 
 def names(text: str) -> list[str]:
-    """Return runs of capitalised words, and identifiers; a small word that only begins a sentence is none."""
+    """Return runs of capitalised words, and identifiers; a function word that begins a sentence is not a name."""
     found: list[str] = []
     run: list[str] = []
     tokens = list(re.finditer(r"[^\s]+", text))
@@ -101,12 +101,12 @@ def word_set(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=65_536)
 def telling_names(text: str, most: int) -> tuple[str, ...]:
-    """Return the first names of a text that may be worth a search."""
+    """Return the first distinctive names of a text."""
     return tuple(name for name in look_at(text).names[:most] if is_telling(name, text))
 
 
 def is_telling(name: str, text: str) -> bool:
-    """Return True if a name may be worth a search: no date, not too long, no word that only begins a sentence."""
+    """Return True if a name is distinctive: no date, not too long, not a word capitalised only as a sentence start."""
     words = name.split()
     if len(words) > _MOST_WORDS or any(word.lower() in _MONTHS for word in words):
         return False
@@ -116,7 +116,7 @@ def is_telling(name: str, text: str) -> bool:
 
 
 def _inside(name: str, body: str) -> Iterator[bool]:
-    """Yield for every occurrence of a word if it stands inside a sentence."""
+    """Yield, for every occurrence of a word, True if it is not the first word of a sentence."""
     at = body.find(name)
     while at >= 0:
         around = body[at - 1 : at] + body[at + len(name) : at + len(name) + 1]

@@ -1,4 +1,4 @@
-"""Anthropic's messages API: tool calls with a forced choice, and cache marks at the end of what will not change."""
+"""Anthropic's messages API: tool calls with a forced choice, and cache breakpoints at the end of the stable prefix."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _tool(function: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages(request: Request) -> list[dict[str, Any]]:
-    """Return the turns, with a cache mark on the last block that will still be there next time; the tail follows it."""
+    """Return the messages, with a cache breakpoint on the last block of the stable prefix, before the tail."""
     shown: list[dict[str, Any]] = []
     for message in request.messages:
         block, role = _block(message)

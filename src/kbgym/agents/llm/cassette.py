@@ -1,4 +1,4 @@
-"""A cassette: every request and its reply in a file, so that a resumed run pays for nothing twice and replays offline.
+"""A cassette file of requests and replies, so that a resumed run repeats no paid request and can be replayed offline.
 
     {"kind":"cassette","schema":1}
     {"kind":"agent","role":"reader","name":"llm:openai/...","settings":{...}}
@@ -34,7 +34,7 @@ class _Header(msgspec.Struct, frozen=True, tag_field="kind", tag="cassette"):
 
 
 class Recorded(msgspec.Struct, frozen=True, tag_field="kind", tag="agent"):
-    """The agent of a role: all that is needed to make the same requests again."""
+    """The agent of a role: everything required to repeat its requests."""
 
     role: Role
     name: str
@@ -165,7 +165,7 @@ class Cassette:
         )
         self._write(*block, taken)
         self._remember(taken)
-        # The reply now recorded is the one this process has just used.
+        # The reply just recorded is the one this process has just used.
         self._next[hash] = self._next.get(hash, 0) + 1
 
     def close(self) -> None:
@@ -191,7 +191,7 @@ class Cassette:
         if self._file is None:
             self._file = self._open()
             if os.fstat(self._file).st_size != self._length:
-                raise BadInput(f"{self.path} was changed by somebody else in the meantime.")
+                raise BadInput(f"{self.path} was changed by another process in the meantime.")
         text = "".join(self._redact(encode(line).decode()) + "\n" for line in lines)
         view = memoryview(text.encode())
         self._length += len(view)
@@ -203,7 +203,7 @@ class Cassette:
     def _open(self) -> int:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Not through a link, which a folder from elsewhere may have put there; nor into a pipe, which would wait.
+            # Do not follow a link, which a foreign folder may contain, and do not open a pipe, which would block.
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
             file = os.open(self.path, flags, 0o644)
         except OSError as error:
@@ -216,7 +216,7 @@ class Cassette:
         return file
 
     def _load(self) -> int:
-        """Read every whole line and return the number of their bytes."""
+        """Read every complete line and return their total size in bytes."""
         length = 0
         try:
             with open_file(self.path) as lines:

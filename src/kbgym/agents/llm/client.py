@@ -33,7 +33,7 @@ class Provider(Protocol):
 
 
 class Budget:
-    """The limits and the spending of a run, shared by all its models. Replies on a cassette count as spent."""
+    """The limits and the spending of a run, shared by all its models. Replies from a cassette count as spent."""
 
     def __init__(self, max_cost: float | None = None, max_tokens: int | None = None) -> None:
         self.max_cost = max_cost
@@ -44,7 +44,7 @@ class Budget:
 
     @asynccontextmanager
     async def request(self) -> AsyncIterator[None]:
-        """Reserve one request. Near a cap requests run one after another, so that one at most exceeds it."""
+        """Reserve one request. Near a cap requests run one at a time, so that at most one exceeds it."""
         self._check()
         while self._under_way and self._near():
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -62,7 +62,7 @@ class Budget:
                     turn.set_result(None)
 
     def _near(self) -> bool:
-        """Return True if the requests under way, at the mean cost so far, would reach a cap."""
+        """Return True if the requests in flight, at the mean cost so far, would reach a cap."""
         spent = self.spent
         share = 1 + self._under_way / spent.requests if spent.requests else 1.0
         by_cost = self.max_cost is not None and (spent.cost or 0.0) * share >= self.max_cost
@@ -106,7 +106,7 @@ class ModelClient:
             )
 
     async def ask(self, request: Request) -> Reply:
-        """Return a reply from the cassette if it is there, else from the model; recorded before it is returned."""
+        """Return a reply from the cassette, else from the model; new replies are recorded before they are returned."""
         hash = request.hash
         reply = self.cassette.play(hash) if self.cassette is not None else None
         if reply is None:
@@ -149,7 +149,7 @@ class ModelClient:
 
 
 class Flawed(msgspec.Struct, frozen=True):
-    """A reply that cannot be used, and why in one sentence."""
+    """A reply that cannot be used, and the reason in one sentence."""
 
     reason: str
 
@@ -167,7 +167,7 @@ class Asker:
 
     @property
     def name(self) -> str:
-        """The model's name; for a cassette, that of the recorded model."""
+        """Return the model's name; for a cassette, that of the recorded model."""
         return self._client.name
 
     async def until_valid(

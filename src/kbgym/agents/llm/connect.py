@@ -1,4 +1,4 @@
-"""Make clients from agents' names: `llm:openai/MODEL`, `llm:anthropic/MODEL`, `llm:local/MODEL`, `cassette:FILE`.
+"""Clients by agents' names: `llm:openai/MODEL`, `llm:anthropic/MODEL`, `llm:local/MODEL`, `cassette:FILE`.
 
 `Models` holds the budget, the cassette and the endpoints that the models of a run share. Keys come from the environment
 and are sent only to the provider they belong to.
@@ -94,7 +94,7 @@ class Models:
     def _settings(self, provider: str, model: str, role: Role) -> ModelSettings:
         options = self.options
         if role == "judge":
-            # Room to think: a reasoning model given less returns nothing, and an empty verdict is no verdict.
+            # Leave room for reasoning: with less, a reasoning model returns an empty verdict, which is invalid.
             return ModelSettings(model, 0.0, "minimal" if provider == "openai" else None, 500)
         return ModelSettings(
             model=model,
@@ -110,7 +110,7 @@ class Models:
         key = os.environ.get(KEYS[provider])
         if provider != "local" and not key:
             raise BadInput(f"{name} needs a key: set {KEYS[provider]} in the environment.")
-        # A price is known for the provider's own address, not for another one.
+        # Prices are known for the provider's own address only.
         prices = Prices(provider, model, where.url)
         where = where if where.url else address(os.environ.get(ADDRESSES.get(provider, "")) or URLS[provider])
         endpoint: Provider

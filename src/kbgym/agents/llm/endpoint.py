@@ -1,7 +1,7 @@
-"""One endpoint of one protocol: sending a request, and remembering which settings the server refuses.
+"""One endpoint of one protocol, which sends requests and remembers the settings that the server refuses.
 
-There are two ways to get exactly one call out of a model: forced tool calls, or a JSON schema of the same calls. `Ways`
-chooses between them by what the server does with the first; the schema's shape and its reading are here too.
+There are two ways to get exactly one call from a model: forced tool calls, or a JSON schema of the same calls. `Ways`
+falls back to the schema if the server does not enforce tool calls. Schemas are built and parsed here too.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from kbgym.agents.llm.values import Call, Reply, Request, Sent, object_schema
 from kbgym.canonical import decode
 from kbgym.errors import Missing
 
-LARGEST = 4_000_000  # bytes; a larger body is no answer of one action, and its rest is not read
+LARGEST = 4_000_000  # bytes; a larger body cannot be a reply with one action, and is not read further
 
 
 class Connection:
     """Posts JSON to one address. A session belongs to its event loop and is closed with it.
 
-    A verb may train in one `asyncio.run` and examine in the next with the same models.
+    A command may train in one `asyncio.run` and examine in the next with the same models.
     """
 
     def __init__(self, address: Address, path: str, headers: Mapping[str, str], timeout: float, redact: Redactor):
@@ -43,10 +43,10 @@ class Connection:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, body: dict[str, Any]) -> str:
-        """Return the text of the response, or raise what its failure means."""
+        """Return the text of the response, or raise the exception for its failure."""
         failure: Exception
         try:
-            # The whole exchange: a server that sends a byte now and then never runs into a read timeout.
+            # Limits the whole exchange: a server that trickles bytes never hits a read timeout.
             async with asyncio.timeout(self._timeout):
                 session = await self._open()
                 async with session.post(self._url, data=msgspec.json.encode(body), params=self._query) as response:
@@ -70,14 +70,14 @@ class Connection:
     async def _open(self) -> Any:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            connector = self._aiohttp.TCPConnector(limit=0)  # the client bounds the number of requests
+            connector = self._aiohttp.TCPConnector(limit=0)  # the client limits the number of requests
             session = self._aiohttp.ClientSession(connector=connector, headers=self._headers, trust_env=True)
             self._session, self._loop, self._keeper = session, loop, _closing(session)
             await anext(self._keeper)
         return self._session
 
     async def close(self) -> None:
-        """Close the session of the running loop; a loop that ended has closed its own."""
+        """Close the session of the running loop; a closed loop has closed its own."""
         if self._keeper is not None and self._loop is asyncio.get_running_loop():
             await self._keeper.aclose()
         self._session = self._keeper = self._loop = None
@@ -92,9 +92,9 @@ async def _closing(session: Any) -> AsyncGenerator[None, None]:
 
 
 class Endpoint(ABC):
-    """One endpoint of one protocol. `refused` are the settings it does not take: they are left out from then on."""
+    """One endpoint of one protocol. `refused` are the settings it rejected, which later requests omit."""
 
-    effort_name: str  # the protocol's name of the setting
+    effort_name: str  # the protocol's name for the setting
 
     def __init__(self, connection: Connection, redact: Redactor) -> None:
         self.where = connection.where
@@ -103,7 +103,7 @@ class Endpoint(ABC):
         self._redact = redact
 
     async def send(self, request: Request) -> Reply:
-        """Return one reply. If the server refuses a setting, leave it out and send the request again."""
+        """Return one reply. If the server refuses a setting, omit it and send the request again."""
         while True:
             sent = self._sent(request)
             body = self._body(request, sent)
@@ -132,14 +132,14 @@ class Endpoint(ABC):
 
     @abstractmethod
     def _body(self, request: Request, sent: Sent) -> dict[str, Any]:
-        """Return the request in the protocol's words."""
+        """Return the request in the protocol's format."""
 
     @abstractmethod
     def _read(self, text: str, request: Request, sent: Sent) -> Reply:
         """Return the reply to a response."""
 
     def _settings(self, named: tuple[str, ...]) -> Iterable[str]:
-        """Return the settings a refusal may be about, by their names in a body."""
+        """Return the settings that a refusal may concern, by their names in a body."""
         return named
 
     def _leave_out(self, setting: str) -> None:
@@ -148,13 +148,13 @@ class Endpoint(ABC):
 
 
 def served(sent: Sent, model: str | None) -> Sent:
-    """Return what was sent with the name of the model that answered."""
+    """Return the sent settings with the name of the model that answered."""
     return msgspec.structs.replace(sent, served=(model or "")[:100])
 
 
 Way = Literal["tools", "schema"]
 
-# How much prose, in spite of a forced tool choice, shows that a server does not enforce it.
+# Number and share of prose replies beyond which a server does not enforce a forced tool choice.
 _PROSE, _SHARE = 3, 0.2
 
 
@@ -200,7 +200,7 @@ def written_call(content: str) -> Call | None:
 
 
 def schema_format(request: Request) -> dict[str, Any]:
-    """Return a response format that admits one call of one of the request's tools, after a thought if asked for."""
+    """Return a response format that admits one call of one of the request's tools, optionally after a thought."""
     functions = (tool["function"] for tool in request.tools)
     calls = [object_schema({"tool": {"const": one["name"]}, "arguments": one["parameters"]}) for one in functions]
     thought = {"thought": {"type": "string", "maxLength": 300}} if request.thought else {}

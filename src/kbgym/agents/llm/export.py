@@ -1,9 +1,9 @@
 """Recorded passes as chat transcripts for fine-tuning, one JSON line each: `{"messages": [...], "tools": [...]}`.
 
-A pass is a chain of requests each of which extends the one before; the last one holds it all. Corrections and the
-replies that made them necessary are left out, and so are passes that ended without a valid reply. Transcripts are in
-the form that TRL's chat templates take: arguments are objects, the content of a call is "", and each message that was
-answered ends with the lines its request ended with, such as "Actions left: 14.".
+A pass is a chain of requests, each of which extends the previous one; the last contains the whole pass. Corrections,
+the replies they correct, and passes that ended without a valid reply are omitted. Transcripts have the format of TRL's
+chat templates: arguments are objects, the content of a call is "", and each message that was answered ends with the
+last lines of its request, such as "Actions left: 14.".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kbgym.canonical import decode, encode, write_lines
 
 
 def _arguments(function: dict[str, Any]) -> dict[str, Any]:
-    """Return a call's arguments; those that are no JSON object stand in one as they were written."""
+    """Return a call's arguments; text that is not a JSON object is wrapped in one unchanged."""
     if isinstance(function["arguments"], dict):
         return dict(function["arguments"])
     try:
@@ -30,7 +30,7 @@ def _arguments(function: dict[str, Any]) -> dict[str, Any]:
 
 
 def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
-    """Yield every finished pass, in the order in which they were finished."""
+    """Yield every finished pass, in order of completion."""
     exchanges = [exchange for exchange in cassette.exchanges if not _correction(exchange)]
     tails = {_key(exchange, len(exchange.messages)): exchange.tail for exchange in exchanges}
     extended = {prefix for exchange in exchanges for prefix in _prefixes(exchange)}
@@ -73,7 +73,7 @@ def _chat(exchange: Exchange, ends: Mapping[int, str]) -> dict[str, Any]:
 
 
 def for_templates(said: Iterable[dict[str, Any]], ends: Mapping[int, str]) -> list[dict[str, Any]]:
-    """Return messages as chat templates take them; `ends` are the last lines of messages by position."""
+    """Return messages in the format of chat templates; `ends` are the last lines of messages by position."""
     shown: list[dict[str, Any]] = []
     for number, message in enumerate(said):
         content = message.get("content") or ""

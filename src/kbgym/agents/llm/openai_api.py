@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat protocol: OpenAI, vLLM, Ollama, llama.cpp, OpenRouter, LM Studio.
+"""Client of any server with OpenAI's chat protocol: OpenAI, vLLM, Ollama, llama.cpp, OpenRouter, LM Studio.
 
 Each request asks for one call in one of two ways: tool calls with a forced choice, or, where a server does not enforce
 that, a JSON schema of the same calls. The way is learned during the run, and so are settings a model refuses.
@@ -30,7 +30,7 @@ URL = "https://api.openai.com/v1"
 
 
 class OpenAI(Endpoint):
-    """One endpoint. `kind` is `openai` (its newer names of settings) or `local` (every other server)."""
+    """One endpoint. `kind` is `openai` (newer names of settings) or `local` (every other server)."""
 
     effort_name = "reasoning_effort"
 
@@ -90,7 +90,7 @@ class OpenAI(Endpoint):
             text=self._redact(content),
             calls=tuple(msgspec.structs.replace(call, arguments=self._redact(call.arguments)) for call in calls),
             finish=choice.finish_reason or "",
-            # A server that reports no usage still counts against --max-tokens: four characters a token.
+            # If a server reports no usage, estimate it for --max-tokens: four characters per token.
             prompt=used.prompt_tokens or _size(request) // 4,
             cached=(used.prompt_tokens_details or _Details()).cached_tokens or 0,
             completion=used.completion_tokens or (0 if wire.usage else len(text) // 4),
@@ -120,7 +120,7 @@ def _message(message: Message, way: Way) -> dict[str, Any]:
     return assistant_call(call, message.text)
 
 
-# -- what comes over the wire, read leniently: servers differ -------------------------------------------------------
+# -- lenient parsing of responses, which differ between servers --------------------------------------------------------
 
 
 class _Function(msgspec.Struct):

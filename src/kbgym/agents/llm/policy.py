@@ -1,8 +1,8 @@
 """Any language model as reader, curator or judge: one view, one request, one valid action.
 
-A reply that is no action (prose, an unknown tool, broken JSON, several calls, nothing, something cut off) is answered
-with one precise correction, within an allowance for the whole pass; then the pass ends as the agent's failure. It costs
-no action: the store never saw it. A provider that is down is not the agent's failure: that error passes through.
+A reply that is not an action (prose, an unknown tool, invalid JSON, several calls, an empty or truncated reply) is
+answered with one precise correction, up to a limit per pass; then the pass ends as the agent's failure. It costs no
+action, because the store never saw it. A provider outage is not the agent's failure: that error is propagated.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LLMAgent:
 
     @property
     def description(self) -> dict[str, Any]:
-        """The model, its settings and the hashes of its prompts, for a run's settings and its trace."""
+        """Return the model, its settings and the hashes of its prompts, for a run's settings and its trace."""
         return described(self.client, self.settings, self.skill.hashes)
 
 
@@ -88,7 +88,7 @@ def request_for(view: View, settings: ModelSettings, skill: Skill | None = None)
 
 
 def read(reply: Reply, role: Role) -> Action | Flawed:
-    """Return the one action a reply asks for. An action that breaks a rule of the store is still an action."""
+    """Return the action that a reply requests. An action that breaks a rule of the store is still an action."""
     if len(reply.calls) > 1:
         return Flawed(f"the reply held {len(reply.calls)} calls, and one turn is one call.")
     if not reply.calls:
@@ -109,9 +109,9 @@ def read(reply: Reply, role: Role) -> Action | Flawed:
 
 
 def action_of(name: str, arguments: dict[str, Any], role: Role) -> Action | Flawed:
-    """Return the action a call asks for, or why it is none: not a tool of the role, or not with these arguments.
+    """Return the action that a call requests, or the flaw: an unknown tool for the role, or invalid arguments.
 
-    Ids may be given back as they were shown, in brackets.
+    Ids may keep the brackets in which they were shown.
     """
     bare = {key: _bare(value) if key in (*_IDS, "targets") else value for key, value in arguments.items()}
     action = parse(name, bare, role)
@@ -129,7 +129,7 @@ def _bare(value: Any) -> Any:
 
 
 def _fits(name: str, arguments: dict[str, Any], role: Role) -> bool:
-    """Return True if a call has the right shape; the store may still reject it, at the price of an action."""
+    """Return True if a call has the right shape; the store may still reject it, which costs an action."""
     try:
         msgspec.convert(arguments, TOOLS[name].action)
     except (KeyError, msgspec.ValidationError):
@@ -138,7 +138,7 @@ def _fits(name: str, arguments: dict[str, Any], role: Role) -> bool:
 
 
 def correction(reason: str, role: Role) -> str:
-    """Return the message to a model whose reply was no action."""
+    """Return the message to a model whose reply was not an action."""
     tools = ", ".join(ROLES[role])
     return f"That was no action: {reason} Reply with exactly one call of one of these tools and nothing else: {tools}."
 
@@ -163,13 +163,13 @@ class _Verdict(msgspec.Struct, frozen=True):
 
 
 class JudgeFailed(Failed):
-    """The judge cannot be relied on; the message says how."""
+    """The judge is unreliable; the message says why."""
 
 
 class LLMJudge(Asker):
-    """Asks a model whether two sentences say the same.
+    """Asks a model whether two sentences have the same meaning.
 
-    A judge that does not answer stops the run: to take an empty reply for "no duplicate" would switch the guard off.
+    A judge that does not answer stops the run: treating an empty reply as "no duplicate" would disable the guard.
     """
 
     def __init__(self, models: Models, name: str) -> None:

@@ -1,6 +1,6 @@
-"""What requests cost: the table bundled with genai-prices, which needs no network, and a forecast before spending.
+"""Cost of requests, from the offline table bundled with genai-prices, and forecasts before spending.
 
-An unknown model has no price: then the cost is None, never zero.
+The cost of a model without a known price is None, never zero.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Prices:
         self._prices: Any = genai_prices
         self._where = {"provider_api_url": base_url} if base_url else {"provider_id": provider}
         try:
-            # One date for a whole run: a price that changes at midnight must not change within it.
+            # One date for a whole run: prices must not change at midnight within it.
             self._when = datetime.now(UTC)
             self._known = self._calculate(1, 0, 0, 1)
         except LookupError:
@@ -41,7 +41,7 @@ class Prices:
         return self._known is not None
 
     def cost(self, reply: Reply) -> float | None:
-        """Return the dollars for one reply, or None if the model's price is unknown."""
+        """Return the cost of one reply in dollars, or None if the model's price is unknown."""
         if not self.known:
             return None
         price = self._calculate(reply.prompt, reply.cached, reply.cache_writes, reply.completion)
@@ -69,19 +69,19 @@ class Forecast(msgspec.Struct, frozen=True):
         return f"{self.passes:,} passes, about {self.tokens:,} tokens, {money} ({self.basis}; {self.table})"
 
 
-# Tokens of one pass: prompt, of them cached, completion. An exam is of five to six actions.
-# A training question is the paper's: 94,000 tokens, forward and backward. A curator of `class` uses its whole budget.
+# Tokens of one pass: prompt, cached part of the prompt, completion. An exam pass takes five to six actions.
+# Training questions are the paper's: 94,000 tokens, forward and backward. A `class` curator uses its whole budget.
 TYPICAL = {
     "exam": (9_500, 6_000, 1_200),
     "forward": (20_000, 14_000, 2_000),
     "backward": (67_000, 52_000, 5_000),
     "backward class": (120_000, 100_000, 5_000),
-    "judgement": (1_000, 0, 200),  # not measured: one near-duplicate a lesson, two sentences and a verdict
+    "judgement": (1_000, 0, 200),  # an assumption: one near-duplicate per lesson, two sentences and a verdict
 }
 
 
 def forecast(prices: Prices, passes: dict[str, int]) -> Forecast:
-    """Return the cost of so many passes of each kind at typical numbers of tokens."""
+    """Return the cost of this many passes of each kind at typical token counts."""
     tokens, cost = 0, 0.0
     for kind, count in passes.items():
         prompt, cached, completion = TYPICAL[kind]

@@ -1,7 +1,7 @@
-"""A view as a request to a model: the skill, the task, the turns so far, and the budget as the very last line.
+"""Requests to a model from views: the skill, the task, the turns so far, and the budget as the last line.
 
-Everything before the last lines only ever grows within a pass, so that providers can cache it. Text out of the store is
-put between marks that it cannot itself contain.
+Everything before the last lines is append-only within a pass, so that providers can cache it. Text from the store is
+put between delimiters that it cannot contain itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REASONS = {
     "changed": "facts under its index changed",
     "sibling": "of a kind that questions ask for",
 }
-# The curator's prompt by strategy.
+# Curator prompts by strategy.
 CURATION = {"paper": "curation", "class": "curation_class"}
 
 _VERDICTS = {
@@ -36,7 +36,7 @@ _VERDICTS = {
 }
 NO_NEWS = 3  # pages
 _MOST_TASKS, _MOST_KNOWN, _MOST_LOOKUPS = 8, 16, 4
-# What could end the data or pass for a chat template's own marks.
+# Delimiters and control tokens of chat templates, which text must not contain.
 _MARKS = re.compile(r"<(?=/?observation)|<(?=\|)|<(?=/?s>|/?(?:start|end)_of_turn>|/?tool_)|\[(?=/?INST\])", re.I)
 
 
@@ -65,7 +65,7 @@ class Skill(msgspec.Struct, frozen=True):
 
 
 def skill_of(role: Role, strategy: str = "paper", about: str = "") -> Skill:
-    """Return the prompts of a role: one fixed text for readers of any store; a curator's follows the strategy."""
+    """Return the prompts of a role: one fixed text for readers of any store; a curator's depend on the strategy."""
     return Skill(("retrieval",) if role == "reader" else (CURATION[strategy], "data"), about)
 
 
@@ -74,7 +74,7 @@ def prompt_hash(name: str) -> str:
 
 
 def as_data(text: str) -> str:
-    """Return text out of the store between marks; a mark inside it loses its bracket."""
+    """Return text from the store between delimiters; a delimiter inside it loses its bracket."""
     return f"<observation>\n{_MARKS.sub('‹', text)}\n</observation>"
 
 
@@ -99,7 +99,7 @@ def last_lines(view: View) -> str:
 
 
 def _reminder(view: View) -> str:
-    """Return what a stuck reader is asked for: the answer, after a repeated search or pages without news."""
+    """Return the reminder for a stuck reader: to answer, after a repeated search or pages without new documents."""
     if view.remaining == 1:
         return "This is the last action: call `answer`."
     done = [(turn.action, {one.id for one in turn.observation.documents}) for turn in view.history]
@@ -119,14 +119,14 @@ def _reminder(view: View) -> str:
 
 
 def shown_result(observation: str, remaining: int) -> str:
-    """Return the result of an action for an agent that plays over MCP."""
+    """Return the result of an action as text for an agent that plays over MCP."""
     return f"{as_data(observation)}\n{tail(remaining)}"
 
 
 def told_of_pass(view: View, skill: Skill | None) -> str:
     """Return one text for an agent over MCP: the skill, the rules, the task, the turns so far.
 
-    The skill is None for an agent that has seen it before.
+    The skill is None if the agent has already seen it.
     """
     end = "answer" if view.role == "reader" else "done"
     rules = (
@@ -164,9 +164,9 @@ def task_block(task: Task) -> str:
 
 
 def call_of(action: Action, id: str) -> Call:
-    """Return the tool call that asks for an action."""
+    """Return the tool call for an action."""
     if isinstance(action, Invalid):
-        # What was wrong with it is in the observation; its arguments were not kept.
+        # The observation says what was wrong; the arguments were not kept.
         return Call(re.sub(r"[^A-Za-z0-9_-]", "_", action.name) or "invalid", "{}", id)
     fields = msgspec.to_builtins(action)
     return Call(fields.pop("tool"), encode(fields).decode(), id)
@@ -191,7 +191,7 @@ def _agenda(index_tasks: tuple[IndexTask, ...], forward: tuple[Turn, ...]) -> li
 
 
 def _task_line(task: IndexTask) -> str:
-    """Return a task in words: why, what is known, what to search for, what it costs."""
+    """Return a task in words: the reason, what is known, the searches, the cost."""
     index = f"its index is [{task.index}], links: {len(task.linked)}" if task.index else "no index yet"
     parts = [f'"{task.text}" ({REASONS[task.reason]})', index]
     if task.known:

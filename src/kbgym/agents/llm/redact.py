@@ -1,4 +1,4 @@
-"""Redaction of keys in everything that is written or shown: errors, cassettes, traces, reports.
+"""Redaction of keys in all output: errors, cassettes, traces, reports.
 
 Known secrets are those given, those in the environment, and strings shaped like keys.
 """
@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 import msgspec
 
 HIDDEN = "[key]"
-# Shorter values ("none", "test") are no secrets, and replacing them would spoil ordinary text.
+# Shorter values ("none", "test") are not secrets, and replacing them would corrupt ordinary text.
 SHORTEST = 8
 _SECRET_NAME = re.compile(r"(_KEY|_TOKEN|_SECRET|_PASSWORD)$")
 _SHAPES = re.compile(
@@ -27,7 +27,7 @@ _CHATTY = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2", "a
 
 
 class Redactor:
-    """Replaces every known secret, and everything shaped like one, by `[key]`."""
+    """Replaces every known secret, and everything shaped like one, with `[key]`."""
 
     def __init__(self, secrets: Iterable[str | None] = ()) -> None:
         found = {secret for secret in secrets if secret} | {
@@ -35,7 +35,7 @@ class Redactor:
         }
         found = {secret for secret in found if len(secret) >= SHORTEST}
         found |= {written for secret in found for written in (json.dumps(secret)[1:-1], quote(secret, safe=""))}
-        # Longest first: one secret may be a part of another.
+        # Longest first: a secret may be part of another.
         self._secrets = sorted(found, key=lambda secret: (-len(secret), secret))
 
     def __call__(self, text: str) -> str:
@@ -52,7 +52,7 @@ def shown_url(url: str) -> str:
 
 
 class Address(msgspec.Struct, frozen=True):
-    """A base URL in parts: the address, and what is sent along and must not be shown."""
+    """A base URL in parts: the address, and the credentials and query, which must not be shown."""
 
     url: str | None
     query: dict[str, str] = {}

@@ -1,15 +1,15 @@
-"""Failures between kbgym and a model: what each means for the run, and when a request is tried again.
+"""Failures between kbgym and a model, their consequences for a run, and retries.
 
     Failed
     ├── Outage       the provider cannot be reached or keeps failing: the run stops, nothing is scored, resume later.
-    ├── Rejected     the provider refuses: a wrong key, an unknown model. Trying again would not help.
+    ├── Rejected     the provider refuses: a wrong key, an unknown model. A retry would not help.
     └── CapReached   --max-cost or --max-tokens: the run stops before the next request.
 
     Transient, RefusedSetting, Unreadable    between an endpoint and the client only; never seen outside this package.
     TooLong                                  the prompt does not fit the model; the pass ends as the agent's failure.
 
-No message holds a key (`redact.py`). Errors are raised without their cause, because an exception of the HTTP library
-carries the request and its headers.
+No message contains a key (`redact.py`). Errors are raised without their cause, because exceptions of the HTTP library
+carry the request and its headers.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from kbgym.errors import Failed, Missing
 
 
 class Outage(Failed):
-    """Bounded retries are used up."""
+    """All retries failed."""
 
 
 class Rejected(Failed):
-    """The provider refuses, and would again."""
+    """The provider rejects the request, and would reject it again."""
 
 
 class CapReached(Failed):
@@ -46,7 +46,7 @@ class TooLong(Exception):
 
 
 class Transient(Exception):
-    """Worth another try. `limited` is a 429, `lost` no reply at all; `after` is the provider's Retry-After."""
+    """A failure worth a retry. `limited` is a 429, `lost` a missing response; `after` is the provider's Retry-After."""
 
     def __init__(self, message: str, limited: bool = False, after: float | None = None, lost: bool = False) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ class Transient(Exception):
 
 
 class RefusedSetting(Exception):
-    """The provider does not take one of the settings: the endpoint leaves it out from now on."""
+    """The provider rejects one of the settings; the endpoint omits it from then on."""
 
     def __init__(self, named: tuple[str, ...], message: str) -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ class RefusedSetting(Exception):
 
 
 class Unreadable(Exception):
-    """The server could not parse its own model's output; the message says why."""
+    """The server could not parse its own model's output; the message gives the reason."""
 
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ T = TypeVar("T")
 class Retry:
     """At most `attempts` tries and `total` seconds of waiting, with exponential back-off, jitter and Retry-After.
 
-    An address that never answered is given up after `hopeless` tries.
+    An address that has never answered gets at most `hopeless` tries.
     """
 
     def __init__(
@@ -128,13 +128,13 @@ class Retry:
     def _wait(self, state: Any) -> float:
         error = state.outcome.exception()
         backoff = min(self.longest, self.first * 2.0 ** (state.attempt_number - 1))
-        # The jitter spreads waiting clients over time; nothing that is kept depends on it.
+        # Jitter spreads waiting clients over time; no result depends on it.
         jitter = random.uniform(backoff / 2, backoff) if error.after is None else random.uniform(0, min(backoff, 1.0))
         return float(error.after or 0.0) + jitter
 
 
 def retry_after(headers: Any) -> float | None:
-    """Return the seconds that a response's headers ask to wait, or None."""
+    """Return the delay in seconds that a response's headers request, or None."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             return max(0.0, float(milliseconds) / 1000)
@@ -152,7 +152,7 @@ def retry_after(headers: Any) -> float | None:
 _TOO_LONG = re.compile(
     r"context[ _](length|window|size)|maximum context|too many tokens|(prompt|input) is too long|exceed_context", re.I
 )
-# llama.cpp answers 500 where a model's call could not be parsed: the model's doing, not an outage.
+# llama.cpp answers 500 if it cannot parse a model's call: the model's fault, not an outage.
 _UNREADABLE = re.compile(r"failed to parse (input|tool|messages)|parse error", re.I)
 _SETTINGS = (
     "max_completion_tokens",
@@ -169,7 +169,7 @@ _SETTINGS = (
 
 
 def failure_of(status: int, headers: Mapping[str, str], text: str, redact: Redactor, where: str) -> Exception:
-    """Return the exception that an error response stands for; all providers of this family say much the same."""
+    """Return the exception for an error response; providers of this family use much the same responses."""
     try:
         body = decode(text)
     except msgspec.MsgspecError:
@@ -199,7 +199,7 @@ def failure_of(status: int, headers: Mapping[str, str], text: str, redact: Redac
 
 
 def _named(inner: Any, message: str) -> tuple[str, ...]:
-    """Return the settings a 400 names: the one in `param` first, then those in its message."""
+    """Return the settings that a 400 names: first the one in `param`, then those in its message."""
     pointed = str(inner.get("param") or "").partition(".")[0] if isinstance(inner, dict) else ""
     worded = [setting for setting in _SETTINGS if re.search(rf"\b{setting}\b", message)]
     return tuple(dict.fromkeys([pointed] * (pointed in _SETTINGS) + worded))

@@ -1,7 +1,7 @@
 """Requests, replies and usage of a model, independent of the provider's protocol.
 
-A reply's `sent` says how the request was put to the provider (accepted settings, tool calls or a schema), so that the
-same request has the same hash at every provider.
+A reply's `sent` records how the request was sent (accepted settings, tool calls or a schema). It is kept apart from the
+request, so that a request has the same hash for every provider.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One turn: a user's text, an assistant's text or call, or the result of the call named by `id`."""
+    """One turn: a user's text, an assistant's text or call, or the result of the call with this `id`."""
 
     role: Literal["user", "assistant", "tool"]
     text: str = ""
@@ -32,7 +32,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One question to a model. `tail` ends the last message and is the only part that changes from turn to turn."""
+    """One request to a model. `tail` ends the last message and is the only part that changes from turn to turn."""
 
     model: str
     system: str
@@ -42,7 +42,7 @@ class Request(msgspec.Struct, frozen=True):
     max_tokens: int = 12_000
     temperature: float | None = None
     effort: str | None = None
-    thought: bool = False  # a short thought before the call, where a server is asked by schema
+    thought: bool = False  # a short thought before the call, if the server is sent a schema
 
     @property
     def hash(self) -> str:
@@ -72,7 +72,7 @@ class ModelSettings(msgspec.Struct, frozen=True):
 
 
 class Sent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The settings the provider was sent; those it refused are named in `refused`."""
+    """The settings sent to the provider; `refused` names those it rejected."""
 
     model: str
     served: str = ""
@@ -100,7 +100,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """The usage of a pass or a run. `cost` is in dollars, and None as soon as one request's price is unknown."""
+    """The usage of a pass or a run. `cost` is in dollars, and None if any request's price is unknown."""
 
     requests: int = 0
     prompt: int = 0
@@ -159,5 +159,5 @@ def tool(name: str, description: str, properties: dict[str, Any]) -> dict[str, A
 
 
 def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of an object with exactly these members."""
+    """Return the JSON schema of an object with exactly these properties."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

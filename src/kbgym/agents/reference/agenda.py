@@ -1,13 +1,12 @@
-"""The agenda: what is worth indexing next, worked out from what earlier passes asked and saw, and from nothing else.
+"""The agenda: a ranking of the keys to index next, derived only from what earlier passes asked and saw.
 
-It is fed every question and every observation in the order of the trace, live or replayed, so it needs no state of its
-own on disk. First come the keys the question names; then indexes that miss a document seen since or one that others
-imply, and keys earlier questions named that nobody finished. Then siblings: values seen in documents, of the kinds
-questions ask for, in the order of what an action on them is worth: how often that kind was asked, over how many values
-it has, over what an index of it costs. Narrower keys (the cities of everybody with a job; the friends of a person) cost
-no search at all once everything under them has been seen.
+It receives every question and every observation in trace order, live or replayed, so it stores no state on disk. The
+keys of the current question come first; then indexes that lack a document seen since or implied by others, and
+unfinished keys of earlier questions. Then come siblings: values seen in documents, of the kinds that questions ask for,
+ranked by the frequency of their kind, divided by its number of values and by the cost of an index. Narrower keys (the
+cities of everyone with a job; the friends of a person) cost no search once everything under them has been seen.
 
-Lessons may be under way side by side: what a lesson was lent, no other is given until it is over.
+Lessons may run concurrently: a task lent to one lesson is not given to another until that lesson ends.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ from kbgym.gym.policy import IndexTask, Lookup, Reason
 from kbgym.index_keys import IndexKey
 from kbgym.index_keys.relations import GENDERED
 
-LENGTH = 32  # more than a pass has actions: some index_tasks are a single search
-SHARED = 6  # where lessons run side by side, so that one does not keep from the others what it will not reach
-# Actions an index costs: about five pages, adding and linking; only the last two where everything was seen already.
-# One relation of a person saves a reader characters but no action, so it waits for whatever saves actions.
+LENGTH = 32  # more than a pass has actions: some index tasks take a single search
+SHARED = 6  # with concurrent lessons, so that no lesson reserves tasks it will not reach
+# Actions per index: about five pages, adding and linking; only the last two if everything has been seen already.
+# One relation of a person saves a reader characters but no action, so it ranks after tasks that save actions.
 _COST, _COST_SEEN, _COST_RELATION = 7, 2, 20
-# An attribute is expected of everybody when so many of the people with an index have it, and there are so many.
+# An attribute is expected of every person if this share of the people with an index, and this many, have it.
 _USUAL, _ENOUGH = 0.9, 10
-_MOST_HAVE = 0.5  # a relation that so many have is worth one search where somebody has none
-_USUAL_READ = ("usual",)  # what a test reads that asks what is expected of everybody
+_MOST_HAVE = 0.5  # the share of people with a relation above which one search for a missing one pays
+_USUAL_READ = ("usual",)  # the fact read by tests that ask what is expected of everyone
 
 
 class LastPage(NamedTuple):
-    """The last page read of a search: its number, its texts, the new ones among them, and the pages before."""
+    """The last page read of a search: its number, its texts, the new ones among them, and the earlier pages."""
 
     number: int
     texts: tuple[str, ...] = ()
@@ -69,7 +68,7 @@ class ReferenceAgenda:
             lambda key: self._named_further[key] if not self._has_index(key) and self._is_ready(key) else None
         )
         self._incomplete = indexed(lambda key: not self.indexes.links(key).keys() >= {*self.seen.under(key)})
-        # Of people only: no other index is ever doubted, and none leads on.
+        # People only: other indexes are never doubtful, and lead to no others.
         self._people = indexed(lambda key: True)
         self._having = {kind: indexed(partial(self._has_stated, kind)) for kind in (*INDEXED, "parent")}
         self._owing = indexed(lambda key: bool(self._lookups(key)))
@@ -78,12 +77,12 @@ class ReferenceAgenda:
         self._siblings_of: dict[tuple[str, str], KeyList] = {}
 
     def _indexed(self, test: Callable[[IndexKey], bool]) -> KeyList:
-        """Return a list of the keys with an index that pass a test, in the order in which they got it."""
+        """Return an incremental list of the indexed keys that pass a test, in the order in which they were indexed."""
         return KeyList(
             self._readings, lambda key: self.indexes.number(key) if self._has_index(key) and test(key) else None
         )
 
-    # -- feeding ------------------------------------------------------------------------------------------------------
+    # -- input ---------------------------------------------------------------------------------------------------------
 
     def note_question(self, text: str, lesson: Hashable = None) -> None:
         """Record a question; its lesson is active from now on."""
@@ -125,13 +124,13 @@ class ReferenceAgenda:
         self._pages[query] = page
         self._readings.changed(("page", query))
 
-    # -- asking -------------------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     def index_tasks(self, question: str, lesson: Hashable = None) -> tuple[IndexTask, ...]:
         """Return the tasks after this question, best first.
 
-        A key whose index misses nothing seen or implied is no task, nor is one reserved for another lesson. Tasks of a
-        lesson are its own until it is released; asked again, it gets those still open, and more.
+        A key is not a task if its index is complete, or if another lesson has reserved it. Tasks of a lesson stay
+        reserved until it is released; a repeated call returns those still open, and more.
         """
         query = parse_question(question)
         named = dict.fromkeys(named_keys(query)) if query is not None else {}
@@ -169,7 +168,7 @@ class ReferenceAgenda:
         return index_text(IndexKey(index_task.kind, index_task.value, index_task.then))
 
     def index_task(self, key: IndexKey, reason: Reason) -> IndexTask:
-        """Return what is known of a key and what is still to be done."""
+        """Return what is known of a key, and the remaining work."""
         index, linked = self.indexes.of.get(key), self.indexes.links(key)
         belong = (*self.seen.under(key), *self._leads_on(key))
         known = tuple((id, self.seen.texts[id]) for id in belong if id not in linked)
@@ -180,7 +179,7 @@ class ReferenceAgenda:
         return IndexTask(key.kind, key.value, reason, known, lookups, index, key.then, text, tuple(linked))
 
     def _leads_on(self, key: IndexKey) -> list[str]:
-        """Return the indexes of parents with more children and of children with children, to link on to."""
+        """Return indexes to link to: of parents with further children, and of children with children."""
         if key.kind != "person" or key.then or self.seen.memory.lists:
             return []
         related = self.seen.memory.related
@@ -212,7 +211,7 @@ class ReferenceAgenda:
         return self._pages.get(query)
 
     def _take_up(self) -> None:
-        """Update the lists by the keys that were seen or got an index since the last time."""
+        """Update the lists by the keys that were seen or indexed since the last call."""
         for key in self.indexes.new:
             self._incomplete.doubt(key)
             if key.kind == "person" and not key.then:
@@ -225,7 +224,7 @@ class ReferenceAgenda:
                     siblings.doubt(sibling)
         self.indexes.new, self.seen.new = [], []
 
-    # -- what is still to be searched for -----------------------------------------------------------------------------
+    # -- remaining searches --------------------------------------------------------------------------------------------
 
     def _lookups(self, key: IndexKey) -> tuple[Lookup, ...]:
         """Return the unfinished searches of a key; with an index only those for documents it should have."""
@@ -238,7 +237,7 @@ class ReferenceAgenda:
         return tuple(lookup for lookup in found if lookup is not None)
 
     def _left(self, lookup: Lookup, key: IndexKey) -> Lookup | None:
-        """Return the rest of a search, or None if it is finished or not needed."""
+        """Return the remainder of a search, or None if it is finished or not needed."""
         if lookup.most and all(self.seen.expected.has(key.value, kind) for kind in lookup.kinds):
             return None
         if (page := self._page(lookup.query)) is None:
@@ -253,7 +252,7 @@ class ReferenceAgenda:
             page = self._page(lookup.query)
             if page is None or not is_doubtful(page.texts, page.number, lookup, key):
                 continue
-            # Later pages only of a search that has not shown all that is known from elsewhere.
+            # Read further pages only if the search has not shown everything known from elsewhere.
             if page.number == 1 or self.seen.expected.is_missed(key.value, lookup.kinds, (*page.before, *page.texts)):
                 return msgspec.structs.replace(self._next(lookup, key, page), most=page.number + 1)
         return None
@@ -263,21 +262,21 @@ class ReferenceAgenda:
         return msgspec.structs.replace(lookup, page=page.number + 1, members=members)
 
     def _owed(self, person: str) -> list[Lookup]:
-        """Return searches for what should be stated about a person and was not seen."""
+        """Return searches for statements about a person that are expected but were not seen."""
         expected, usual = self.seen.expected, self._usual
         self._readings.read(_USUAL_READ)
         page = self._page(about_family(person))
         ends = page is not None and not all({*person.split()} <= {*re.findall(r"\w+", text)} for text in page.texts)
         no_index = page is None and not self._has_index(IndexKey("person", person))
         if ends or no_index or expected.is_too_old_for_parents(person):
-            # No parents on a page that somebody else's facts end means none: who is named stands first on it, and
-            # before that only others whose names together have the same words.
+            # If a page of parents ends in facts about others, there are none: the person named ranks first, preceded
+            # only by others whose names contain the same words.
             usual = [kind for kind in usual if kind != "parent"]
         guessed = expected.guessed(person, self.seen.memory, usual)
         return lookups_of(person, dict.fromkeys([*expected.implied(person), *guessed]))
 
     def _usual_attributes(self) -> list[str]:
-        """Return the attributes that nearly every indexed person has; and parents, if most have some."""
+        """Return the attributes that nearly every indexed person has; and parents, if most people have some."""
         if (people := len(self._people)) < _ENOUGH:
             return []
         share = {kind: len(having) / people for kind, having in self._having.items()}
@@ -289,7 +288,7 @@ class ReferenceAgenda:
     def _siblings(self) -> Iterator[tuple[IndexKey, Reason]]:
         """Yield keys without an index of the kinds that questions ask for, the most useful action first.
 
-        Once every person has an index, those whose search may have ended too early come before what only saves more.
+        Once every person has an index, people whose search may have ended too early precede keys that only save more.
         """
         values = self.seen.values
         worth: dict[tuple[str, str], float] = {}
@@ -322,7 +321,7 @@ class ReferenceAgenda:
         return -len(self.seen.under(key)), key.value
 
     def _is_ready(self, key: IndexKey) -> bool:
-        """Return True if everything under a narrower key has been seen: its people, and what is asked of each."""
+        """Return True if everything under a narrower key has been seen: its people, and the attribute asked of each."""
         base = key.base if key.kind in ATTRIBUTES else IndexKey("person", key.value)
         if not self._has_index(base) or key in self.indexes.folded:
             return False
@@ -331,7 +330,7 @@ class ReferenceAgenda:
         people = self.seen.people(key)
         if not all(self.seen.has_stated(key.then, person) for person in people) or len(people) < 2:
             return False
-        # Of brothers one knows all only where one knows of every sibling who is one.
+        # A person's brothers are complete only if every sibling is known.
         memory = self.seen.memory
         if memory.lists or key.kind not in GENDERED:
             return True
@@ -339,7 +338,7 @@ class ReferenceAgenda:
 
 
 def _starts_from(kind: str) -> str:
-    """Return the kind that keys of a kind are narrower than."""
+    """Return the broader kind of a narrower kind."""
     return kind if kind in ATTRIBUTES else "person"
 
 

@@ -1,6 +1,6 @@
-"""Checks of the documents found under a question's keys by the expected answer.
+"""Check of the documents found under a question's keys against the expected answer.
 
-A wrong answer plus the expected one tells what to repair: the answer's own document is searched for, and belongs under
+A wrong answer and the expected one show what to repair: the answer's own document is searched for, and belongs under
 the key. A key whose documents contradict the answer is incomplete or misunderstood, and gets no index.
 """
 
@@ -22,7 +22,7 @@ from kbgym.index_keys.relations import path
 
 
 class AnswerCheck:
-    """Checks what was found of a key by the expected answer."""
+    """Checks the documents found for a key against the expected answer."""
 
     def __init__(self, query: Query, golds: Sequence[str], may_search: Callable[[], bool]) -> None:
         self._query, self._gold, self._may_search = query, golds[0] if golds else "", may_search
@@ -42,7 +42,7 @@ class AnswerCheck:
         return True
 
     def _wanted(self, key: IndexKey) -> Steps[list[tuple[Callable[[Fact], bool], str]]]:
-        """Return what documents under a key must state if the answer is right, each with a search for it."""
+        """Return the statements that must be under a key if the answer is right, each with a search for it."""
         match self._query:
             case Value(attribute, NamedPerson(name)) if key == IndexKey("person", name):
                 told = (attribute, name, self._gold)
@@ -50,7 +50,7 @@ class AnswerCheck:
             case Names(of):
                 people = re.split(r", | and ", self._gold)
                 if isinstance(of, Related) and not isinstance(of.of, NamedPerson) and self._may_search():
-                    memory, relation = Memory(), of.relation  # back from the answer
+                    memory, relation = Memory(), of.relation  # in reverse, from the answer
                     for _, text in documents((yield Search(query_about(relation, people[0])))):
                         memory.learn(text)
                     of, people = of.of, memory.related(relation, people[0]) or people
@@ -63,7 +63,7 @@ def _parts(of: People) -> list[People]:
 
 
 def _told(part: People, person: str, key: IndexKey) -> list[tuple[Callable[[Fact], bool], str]]:
-    """Return what must be stated of a person who meets one condition of a question, if the key gathers it."""
+    """Return the statement required of a person who meets one condition of a question, if the key gathers it."""
     match part:
         case Having(attribute, value) if key == IndexKey(attribute, value):
             told = (attribute, person, value)

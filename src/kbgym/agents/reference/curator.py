@@ -1,10 +1,10 @@
-"""The reference curator: after the gold, it makes sure every key the question named has a complete index.
+"""The reference curator: given the expected answer, it completes the index of every key in the question.
 
-For each key it searches with the words an index would use, checks of every result whether it truly belongs, and only
-then writes: an index that points and never recites, one key at a time. An index it finds is completed; one with nothing
-under it is deleted; where all is complete nothing changes. An index is a promise, so a key whose members cannot all be
-found within the budget is left for another question. Without an agenda the expected answer is what the members found
-are checked by: what it says is missing is searched for, and a key that does not lead to it is not written.
+For each key it searches with the words of an index, checks that every result is a member, and only then writes an
+index, which links to members without reciting them. Existing indexes are completed, empty ones deleted, and complete
+ones left unchanged. An index must be complete, so a key whose members cannot all be found within the budget is left to
+another question. Without an agenda the members are checked against the expected answer: missing ones are searched for,
+and a key that does not lead to the answer is not written.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from kbgym.gym.policy import Backward, IndexTask, Lookup, PlannedPolicy, Steps, 
 from kbgym.gym.tools import MOST_TARGETS
 from kbgym.index_keys import IndexKey
 
-# What is kept back while searching: reading the old index, adding the new one, linking, saying done. With an agenda
-# nothing but the last is: what was seen and not yet written down, a later pass knows.
+# Actions reserved while searching: reading the old index, adding the new one, linking, finishing. With an agenda
+# only the last is reserved: a later pass knows what was seen and not yet written.
 RESERVE, RESERVE_WITH_AGENDA = 4, 1
 
-# How many pages without a member end an enumeration. An index is a promise, so one such page is not the end: recall
-# rises from 99.4% to 99.9% for one action a key. With an agenda there are better ways to ask again, see `searching`.
+# Number of pages without a member that ends an enumeration. Indexes must be complete, so it is two pages: recall
+# rises from 99.4% to 99.9% for one action per key. An agenda has better ways to ask again, see `searching`.
 PATIENCE = 2
 
 Working = Steps[None]
@@ -36,7 +36,7 @@ Shown = tuple[str, str]
 
 
 class ReferenceCurator(PlannedPolicy):
-    """Works off the agenda where the task has one, else the keys the question named."""
+    """Completes the keys of the agenda if the task has one, else those of the question."""
 
     def __init__(self) -> None:
         super().__init__(self._plan_pass, lambda view: Done())
@@ -80,14 +80,14 @@ class ReferenceCurator(PlannedPolicy):
     # -- one key ------------------------------------------------------------------------------------------------------
 
     def _complete(self, index_task: IndexTask) -> Working:
-        """Build the index of a key, or bring it up to date."""
+        """Build or update the index of a key."""
         key = IndexKey(index_task.kind, index_task.value, index_task.then)
         shown = dict(index_task.known)
         if key.kind in (*INDEXED, "person") and not key.then:
             if not (yield from self._gather(key, index_task, shown)):
                 return
             agrees = self._check is None or (yield from self._check.confirms(key, shown))
-            known = dict(index_task.known)  # what the agenda names belongs, be it the index of somebody's child
+            known = dict(index_task.known)  # keys of the agenda belong here, including the index of a person's child
             members = [id for id, text in shown.items() if id in known or belongs(text, key)]
             if members and not agrees:
                 return
@@ -103,16 +103,16 @@ class ReferenceCurator(PlannedPolicy):
             yield from self._link(index, [id for id in members if id not in index_task.linked])
 
     def _gather(self, key: IndexKey, index_task: IndexTask, shown: dict[str, str]) -> Steps[bool]:
-        """Find every member of a key; False where the budget ended first."""
+        """Find every member of a key; return False if the budget ran out."""
         searched: set[str] = set()
-        # An index_task that nobody worked out beforehand says nothing about searches; one of the agenda names them all.
+        # An index task without precomputed work says nothing about searches; one of the agenda lists them all.
         for lookup in index_task.lookups if index_task.text else self._searches(key):
             if any(is_found(lookup, text) for text in shown.values()):
                 continue
             searched.add(lookup.query)
             if not (yield from self._page_through(lookup, key, shown)):
                 return False
-        # What an index links is not shown here, so only the agenda can say what it misses.
+        # Links of an index are not shown here, so only the agenda knows which are missing.
         for sentence in gaps(shown.values(), key.value) if key.kind == "person" and index_task.index is None else ():
             if self._may_search() and sentence not in searched:
                 shown.update(documents((yield Search(sentence))))
@@ -142,17 +142,17 @@ class ReferenceCurator(PlannedPolicy):
         return False
 
     def _write(self, key: IndexKey, members: list[str]) -> Steps[str | None]:
-        """Add an index and link it, both or neither; gives its id."""
+        """Add an index and link it; return its id, or None if the budget does not allow both."""
         if self._remaining <= 2:
             return None
         shown = documents((yield Add(index_text(key))))
-        if not shown or not is_index(shown[0][1], key):  # the guard may have taken it for another index
+        if not shown or not is_index(shown[0][1], key):  # the guard may have merged it into another index
             return None
         yield from self._link(shown[0][0], members)
         return shown[0][0]
 
     def _mend(self, index: str, members: list[str], key: IndexKey) -> Working:
-        """Link what is missing, unlink what does not belong, delete an index nothing is left under."""
+        """Link missing members, unlink non-members, and delete an index without members."""
         linked = dict(documents((yield Read(index)))[1:])
         wrong = [id for id, text in linked.items() if facts(text) and not belongs(text, key)]
         missing = [id for id in members if id not in linked]
@@ -174,8 +174,8 @@ class ReferenceCurator(PlannedPolicy):
 def find_born(index_task: IndexTask, task: Backward, may_go_on: Callable[[], bool]) -> Steps[list[str]]:
     """Find the documents that give this date of birth; none if there is an index already, or none was found in time.
 
-    Vectors do not sort dates, so the curator looks elsewhere first: at what the agenda or the forward pass already saw,
-    at the birth of everybody the answer names, and only then at page after page of the date itself.
+    Embeddings do not sort dates, so the curator first uses what the agenda or the forward pass already saw, then the
+    births of everyone in the answer, and only then pages through a search for the date.
     """
     key = IndexKey(index_task.kind, index_task.value)
     seen = [shown for turn in task.forward for shown in documents(turn.observation)]

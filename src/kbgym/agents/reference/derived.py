@@ -1,8 +1,9 @@
-"""Indexes of derived relations ("Aunts of X"), for stores whose sentences list: what a right answer already showed.
+"""Indexes of derived relations ("Aunts of X"), for stores whose sentences list values: they use what a right answer
+read.
 
-A pass that answered right has read every step of the walk, so the documents of its last step ("The sisters of Y are A,
-B." for an aunt) are all there is to find, and nothing has to be searched again. Only those documents are linked: the
-steps before lead to nobody the relation is about.
+A pass that answered correctly has read every step of the walk, so the documents of its last step ("The sisters of Y are
+A, B." for an aunt) are complete, and no search is needed. Only those documents are linked, because earlier steps are
+not about the people that the relation leads to.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Shown = tuple[str, str]
 
 
 def derived_keys(task: Backward) -> list[tuple[IndexKey, tuple[str, ...]]]:
-    """Return the derived relations that the question starts from, with the documents that belong under each."""
+    """Return the derived relations at the start of the question, with the documents that belong under each."""
     query = parse_question(task.question)
     if query is None or task.verdict != "right" or (step := first_step(query)) is None:
         return []
@@ -50,14 +51,14 @@ def first_step(query: Query) -> tuple[str, People] | None:
 
 
 def far_side(fact: Fact, relation: str) -> str:
-    """Return the person a derived relation leads to, of the two that a last step names."""
+    """Return the person a derived relation leads to, out of the two that its last step names."""
     last = (path(relation) or (relation,))[-1]
     forwards = fact.relation == last or fact.relation in HALVES.get(last, ()) or last in HALVES.get(fact.relation, ())
     return fact.value if forwards else fact.subject
 
 
 def _members(memory: Memory, seen: dict[str, str], key: IndexKey) -> tuple[str, ...]:
-    """Return the lists of the walk's last step; none if they do not name everybody the walk leads to."""
+    """Return the lists of the walk's last step, or none if they do not name everyone the walk leads to."""
     steps: Sequence[str] = path(key.kind) or ()
     people = [key.value]
     for step in steps[:-1]:

@@ -1,8 +1,8 @@
-"""Statements about a person that other documents imply and that were not seen.
+"""Statements about a person that other documents imply but that were not seen.
 
-A person who is said to be somebody's friend, spouse, child or parent has a document of their own that says so. Beyond
-that there are guesses worth one search each: a couple has its children in common, the parents of a child are married,
-and an attribute nearly everybody has, this person has too. Nothing is expected of a store whose sentences list.
+A person named as a friend, spouse, child or parent has a document of their own that says so. Further guesses are
+worth one search each: couples share their children, the parents of a child are married, and a person has the attributes
+that nearly everyone has. Nothing is expected of a store whose sentences list values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.searching import query_about
 from kbgym.gym.policy import Lookup
 
-# What a document of one person says of another: the relation as that other one's own document has it.
+# The relation that a statement about one person implies in the document of the other.
 _OTHER_END = {"friend": "friend", "spouse": "spouse", "parent": "child", "mother": "parent", "father": "parent"}
 _SENTENCES = {
     "friend": ("{} is a friend of {}",),
@@ -24,24 +24,24 @@ _SENTENCES = {
     "parent": ("{} is a child of {}",),
     "child": ("{} is the mother of {}", "{} is the father of {}"),
 }
-# One page of this shows a person's children together, where each by name would cost a search.
+# One page of this query shows all children of a person, where a query per name would cost a search each.
 CHILDREN = "{} mother or father of"
 
-_FIRST = ("first with parents",)  # what a test reads that asks whether somebody is older than all of those
+_FIRST = ("first with parents",)  # the fact read by tests that ask if a person is older than all of those
 
-Told = tuple[str, str]  # a relation, and who stands in it; nobody for an attribute
+Told = tuple[str, str]  # a relation, and the related person; empty for an attribute
 
 
 class Expected:
-    """The statements of each person's own documents, and those that other documents imply."""
+    """The statements in each person's own documents, and those that other documents imply."""
 
     def __init__(self, readings: Dependencies | None = None) -> None:
         self._readings = readings or Dependencies()
         self._own: dict[str, dict[Told, None]] = {}
-        self._kinds: Counter[tuple[str, str]] = Counter()  # how many documents of each kind a person has
+        self._kinds: Counter[tuple[str, str]] = Counter()  # number of documents of each kind per person
         self._implied: dict[str, dict[Told, None]] = {}
         self._born: dict[str, str] = {}
-        self._first_with_parents = ""  # the earliest birth of anybody who is told to have a parent
+        self._first_with_parents = ""  # the earliest birth of any person with a known parent
 
     def learn(self, stated: Iterable[Fact]) -> None:
         for fact in stated:
@@ -72,19 +72,19 @@ class Expected:
         return self._kinds[person, kind] > 0
 
     def is_too_old_for_parents(self, person: str) -> bool:
-        """Return True if a person was born before everybody whose parents are told: families begin with somebody."""
+        """Return True if a person was born before everyone with known parents, as the founders of families are."""
         self._readings.read(person)
         self._readings.read(_FIRST)
         return self._born.get(person, "~") < self._first_with_parents
 
     def implied(self, person: str) -> list[Told]:
-        """Return what others' documents say of a person and the person's own do not, in the order it was seen."""
+        """Return the statements that others' documents imply and the person's own lack, in the order seen."""
         self._readings.read(person)
         own = self._own.get(person, {})
         return [told for told in self._implied.get(person, ()) if told not in own]
 
     def is_missed(self, person: str, kinds: Iterable[str], texts: Iterable[str]) -> bool:
-        """Return True if documents of these kinds that name a person were seen and are not among these texts."""
+        """Return True if documents of these kinds that name a person were seen but are not among these texts."""
         self._readings.read(person)
         own, implied = self._own.get(person, ()), self._implied.get(person, ())
         seen = {(person, other) for kind, other in own if kind in kinds}
@@ -92,7 +92,7 @@ class Expected:
         return not seen <= {(fact.about, _other(fact)) for text in texts for fact in facts(text)}
 
     def guessed(self, person: str, memory: Memory, usual: Iterable[str]) -> list[Told]:
-        """Return what is likely besides."""
+        """Return further likely statements."""
         self._readings.read(person)
         spouses, children = memory.related("spouse", person), memory.related("child", person)
         parents = memory.related("parent", person)
@@ -107,7 +107,7 @@ class Expected:
 def gaps(texts: Iterable[str], person: str) -> list[str]:
     """Return sentences about a person that these texts imply and do not contain.
 
-    Searching for such a sentence costs one action and finds it, where paging on might cost five.
+    A search for such a sentence costs one action; further paging might cost five.
     """
     expected = Expected()
     for text in texts:
@@ -116,7 +116,7 @@ def gaps(texts: Iterable[str], person: str) -> list[str]:
 
 
 def lookup_of(person: str, told: Told) -> Lookup:
-    """Return the search that finds one document, and how the document begins."""
+    """Return the search that finds one document, and the beginning of its text."""
     relation, other = told
     if relation not in _SENTENCES:
         query = query_about(relation, person)
@@ -127,7 +127,7 @@ def lookup_of(person: str, told: Told) -> Lookup:
 
 
 def lookups_of(person: str, told: Iterable[Told]) -> list[Lookup]:
-    """Return the searches for several documents, children together first."""
+    """Return the searches for several documents, one search for all children first."""
     found = [(relation, lookup_of(person, (relation, other))) for relation, other in told]
     together = Lookup(CHILDREN.format(person), kinds=("child",), most=1)
     first = [together] if any(relation == "child" for relation, _ in found) else []
@@ -139,7 +139,7 @@ def _other(fact: Fact) -> str:
 
 
 def _own(fact: Fact) -> Told:
-    """Return what a document tells of the person it is about: being the mother of C is having the child C."""
+    """Return a statement from its subject's point of view: the mother of C has the child C."""
     if fact.about == fact.subject:
         return fact.relation, fact.value if fact.relation in _OTHER_END else ""
     return "child", fact.subject

@@ -11,14 +11,14 @@ from kbgym.index_keys import IndexKey
 
 
 class Indexes:
-    """Follows a trace. An index is known by its words or, where they say nothing, by most of its links."""
+    """Index documents of a trace. An index is identified by its words, else by the key that most of its links share."""
 
     def __init__(self, seen: SeenDocuments, readings: Dependencies) -> None:
         self._seen, self._readings = seen, readings
         self.of: dict[IndexKey, str] = {}
         self.key: dict[str, IndexKey] = {}
-        self.folded: set[IndexKey] = set()  # keys whose index the guard took for another one: not worth trying again
-        self.new: list[IndexKey] = []  # keys that got an index since somebody last asked, who empties it
+        self.folded: set[IndexKey] = set()  # keys whose index the guard merged into another one: not worth retrying
+        self.new: list[IndexKey] = []  # keys indexed since the last call; the caller clears it
         self._links: dict[str, dict[str, None]] = {}
         self._numbers: dict[IndexKey, int] = {}
         self._named = 0
@@ -78,7 +78,7 @@ class Indexes:
             self._name(source)
 
     def _name(self, id: str) -> None:
-        """Determine the key of an index document; the first index of a key stays it."""
+        """Determine the key of an index document; the first index of a key keeps it."""
         key = self._seen.key_of(self._seen.texts.get(id, ""), list(self._links[id]))
         if key == self.key.get(id):
             return

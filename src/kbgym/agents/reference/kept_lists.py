@@ -1,7 +1,7 @@
 """Sorted lists of keys that are updated incrementally: a test is repeated only if something it read has changed.
 
-A run may have seen fifty thousand people over ten thousand lessons, and a lesson changes a few dozen facts. All that a
-test reads is recorded while it runs, and a changed fact marks only the tests that read it. A fact is a hashable value.
+A run may have seen 50,000 people over 10,000 lessons, and a lesson changes a few dozen facts. Dependencies are recorded
+while a test runs, and a changed fact invalidates only the tests that read it. A fact is a hashable value.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 from kbgym.index_keys import IndexKey
 
-Rank = Any  # whatever sorts; no two keys of a list have the same
+Rank = Any  # a sort key, unique within a list
 
 
 class Dependencies:
-    """The tests that read each fact. Nothing is recorded while no test runs."""
+    """The tests that read each fact. Outside of tests nothing is recorded."""
 
     def __init__(self) -> None:
         self._by_what: dict[Hashable, set[tuple[KeyList, IndexKey]]] = {}
         self._testing: tuple[KeyList, IndexKey] | None = None
 
     def read(self, what: Hashable) -> None:
-        """Record that the running test reads this fact, present or not."""
+        """Record that the running test reads this fact, whether or not it holds."""
         if self._testing is not None:
             self._by_what.setdefault(what, set()).add(self._testing)
 
@@ -41,8 +41,8 @@ class Dependencies:
 
 
 class KeyList:
-    """The keys that pass a test, sorted by the rank it returns; None is failed. Marked keys are tested again by the
-    next iteration.
+    """The keys that pass a test, sorted by the rank it returns; None means failed. Invalidated keys are tested again
+    by the next iteration.
     """
 
     def __init__(self, readings: Dependencies, test: Callable[[IndexKey], Rank | None]) -> None:
@@ -52,7 +52,7 @@ class KeyList:
         self._doubted: dict[IndexKey, None] = {}
 
     def doubt(self, key: IndexKey) -> None:
-        """Mark a key to be tested, for the first time or again."""
+        """Invalidate a key, so that it is tested for the first time or again."""
         self._doubted[key] = None
 
     def __iter__(self) -> Iterator[IndexKey]:

@@ -1,7 +1,7 @@
-"""How the reference agents understand text: sentences as facts, and which sentences are indexes.
+"""Parsing of sentences for the reference agents: facts, and index documents.
 
-It knows English shapes, not the world: everything comes out of the sentence at hand. A sentence it cannot parse is no
-fact. The same shapes serve the people universe and PhantomWiki.
+The parser knows English sentence patterns, not the world: it uses nothing but the sentence. A sentence it cannot parse
+is not a fact. The same patterns serve the people universe and PhantomWiki.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kbgym.index_keys.words import telling
 class Fact(msgspec.Struct, frozen=True):
     """`relation` of `subject` is `value`: friend(Ann) = Bob.
 
-    `about` is whom the sentence itself speaks of first; `whole` when it states all values at once ("The friends of Ann
-    are Bob, Cy.").
+    `about` is the person the sentence mentions first; `whole` is True if it states all values at once ("The friends of
+    Ann are Bob, Cy.").
     """
 
     relation: str
@@ -35,7 +35,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 ATTRIBUTES = ("job", "hobby", "city", "born", "gender")
 
-# Relations documents state, each with the words that name it.
+# Relations in documents, each with the words that name it.
 STATED = {
     "spouse": "spouse spouses husband husbands wife wives",
     "parent": "parent parents",
@@ -71,7 +71,7 @@ _STATEMENT = re.compile(r"The (?P<relation>date of birth|[a-z]+) of (?P<about>.+
 
 @lru_cache(maxsize=200_000)
 def facts(text: str) -> tuple[Fact, ...]:
-    """Return the facts a sentence states; a statement about "these people" is no fact."""
+    """Return the facts a sentence states; a statement about "these people" is not a fact."""
     stated = _stated(text.strip().removesuffix("."))
     return stated if stated and telling(words_of(stated[0].about)) - _ANYBODY else ()
 
@@ -99,7 +99,7 @@ def _stated(sentence: str) -> tuple[Fact, ...]:
 
 
 def _date(text: str) -> str:
-    """Return a date in ISO format from "September 16, 1920" or from one that already is."""
+    """Return a date in ISO format from "September 16, 1920" or an ISO date."""
     try:
         return datetime.strptime(text, "%B %d, %Y").date().isoformat()
     except ValueError:
@@ -108,8 +108,8 @@ def _date(text: str) -> str:
 
 # -- indexes ----------------------------------------------------------------------------------------------------------
 
-# A bare date, like a bare name: indexes that say "date of birth" as well crowd the documents out of the first sixty
-# results for every date that has none (60 of them: 5% of the other dates are still found, 53% with bare ones).
+# A bare date, like a bare name: indexes that also say "date of birth" would crowd the documents of all dates without
+# an index out of the first sixty results (with 60 such indexes 5% of those dates are found; with bare dates, 53%).
 _INDEX_TEXT = {
     "job": "People whose job is {}",
     "hobby": "People whose hobby is {}",
@@ -140,7 +140,7 @@ INDEXED = tuple(attribute for attribute in ATTRIBUTES if attribute != "gender")
 
 
 def keys_of(stated: Iterable[Fact]) -> list[IndexKey]:
-    """Return the keys a document belongs under: the person it is about, and the attribute it gives."""
+    """Return the keys a document belongs under: the person it is about, and the attribute it states."""
     keys: dict[IndexKey, None] = {}
     for fact in stated:
         keys[IndexKey("person", fact.about)] = None
@@ -160,7 +160,7 @@ def tells(text: str, relation: str, person: str) -> bool:
 
 
 def shared_key(texts: Sequence[str]) -> IndexKey | None:
-    """Return the narrowest key that most of these documents state: that of an index which links to them."""
+    """Return the narrowest key that most of these documents state, which is the key of an index that links to them."""
     counts: Counter[IndexKey] = Counter()
     for text in texts:
         stated = facts(text)
@@ -172,18 +172,18 @@ def shared_key(texts: Sequence[str]) -> IndexKey | None:
         counts.update({*keys_of(stated), *told})
     if len(texts) < 2 or not counts:
         return None
-    # Friends of Ann, all of them, are more than whatever concerns Ann.
+    # A person's friends, if complete, are more specific than everything about that person.
     key, most = max(counts.items(), key=lambda one: (one[1], one[0].kind != "person", one[0].kind, one[0].value))
     return key if 2 * most > len(texts) else None
 
 
 def belongs(text: str, key: IndexKey) -> bool:
-    """Return True if a document is a member of a key: it gives somebody that attribute, or is about that person."""
+    """Return True if a document is a member of a key: it gives a person that attribute, or is about that person."""
     return key in keys_of(facts(text))
 
 
 def concerns(text: str, key: IndexKey) -> bool:
-    """Return True if a result suggests that more may follow: it is a member, or at least names the person."""
+    """Return True if a result suggests further members: it is a member, or at least names the person."""
     if key.kind != "person":
         return belongs(text, key)
     return any(key.value in (fact.about, fact.subject, fact.value) for fact in facts(text))

@@ -1,7 +1,7 @@
-"""The facts a reference agent has read in one pass, and the sets it knows to be complete.
+"""The facts that a reference agent has read in one pass, and the sets it knows to be complete.
 
-Everything here came out of observations. Conclusions are only those any reader would draw: friendship and marriage hold
-both ways, a child's parent has that child, a father is a male parent.
+All facts come from observations. Only obvious conclusions are drawn: friendship and marriage are symmetric, a child's
+parent has that child, a father is a male parent.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class Memory:
         self._whole_keys: set[IndexKey] = set()
         self._listed: set[tuple[str, str]] = set()
 
-    # -- taking in ----------------------------------------------------------------------------------------------------
+    # -- input ---------------------------------------------------------------------------------------------------------
 
     def learn(self, text: str) -> tuple[Fact, ...]:
-        """Take in a sentence and return the facts it states."""
+        """Record a sentence and return the facts it states."""
         stated = facts(text)
         self.take(stated)
         return stated
 
     def take(self, stated: Iterable[Fact]) -> None:
-        """Take in facts."""
+        """Record facts."""
         for fact in stated:
             self._note(fact.relation, fact.subject, fact.value)
             if fact.whole:
@@ -58,28 +58,28 @@ class Memory:
             self._note(_OPPOSITE[relation], value, subject)
 
     def settle(self, relation: str, person: str, values: Iterable[str]) -> None:
-        """Trust that these are all there are."""
+        """Mark a set as complete."""
         self._settled[relation, person] = tuple(values)
 
     def settle_list(self, relation: str, person: str) -> None:
-        """Trust that no sentence lists more of this relation than has been read."""
+        """Mark a relation as complete: no sentence lists more of it than has been read."""
         self._listed.add((relation, person))
         self._listed.update((half, person) for half in HALVES.get(relation, ()))
 
     def settle_person(self, person: str) -> None:
-        """Trust that everything the store says of a person has been read."""
+        """Mark everything the store states about a person as read."""
         self._whole_people.add(person)
 
     def credit(self, key: IndexKey, people: Iterable[str]) -> None:
-        """Trust an index that these people have an attribute, or stand in a relation to a person."""
+        """Record that, according to an index, these people have an attribute or a relation to a person."""
         for person in people:
             self._note(key.kind, *((person, key.value) if key.kind in ATTRIBUTES else (key.value, person)))
 
     def settle_key(self, key: IndexKey) -> None:
-        """Trust that everybody with an attribute is known."""
+        """Mark the people with an attribute as complete."""
         self._whole_keys.add(key)
 
-    # -- looking back -------------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     def is_settled(self, relation: str, person: str) -> bool:
         return (relation, person) in self._settled
@@ -90,14 +90,14 @@ class Memory:
         return bool(self._listed)
 
     def is_listed(self, relation: str, person: str) -> bool:
-        """Return True if the sentence that lists a relation was read, or the sentences that together do."""
+        """Return True if the sentence that lists a relation was read, or all sentences that list it together."""
         if (relation, person) in self._listed:
             return True
         halves = [(half, person) in self._listed for half in HALVES.get(relation, ())]
         return any(halves) if relation == "spouse" else bool(halves) and all(halves)
 
     def unlisted(self, relation: str, person: str) -> list[str]:
-        """Return the people known to be in a relation to a person whom no list of that person names."""
+        """Return the people known to be related to a person whom no list of that person names."""
         lists = [(name, person) for name in (relation, *HALVES.get(relation, ())) if (name, person) in self._listed]
         named = {value for place in lists for value in self._values.get(place, ())}
         return [one for one in self.related(relation, person) if one not in named]
@@ -109,7 +109,7 @@ class Memory:
         return key in self._whole_keys
 
     def related(self, relation: str, person: str) -> list[str]:
-        """Return the people (or values) known to be in a relation to a person."""
+        """Return the people (or values) known to be related to a person."""
         if (relation, person) in self._settled:
             return list(self._settled[relation, person])
         if (steps := path(relation)) is not None:
@@ -130,14 +130,14 @@ class Memory:
         return list(found)
 
     def members(self, key: IndexKey) -> list[str]:
-        """Return the people with an attribute, or in a relation to a person."""
+        """Return the people with an attribute, or with a relation to a person."""
         return self.having(key) if key.kind in ATTRIBUTES else self.related(key.kind, key.value)
 
     def having(self, key: IndexKey) -> list[str]:
         return list(self._holders.get(key, {}))
 
     def solve(self, people: People) -> list[str]:
-        """Return the people an expression stands for, as far as is known."""
+        """Return the people that an expression denotes, as far as known."""
         match people:
             case NamedPerson(name):
                 return [name]

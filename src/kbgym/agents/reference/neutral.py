@@ -1,11 +1,10 @@
-"""Readers that do not know how anybody words an index: they open what promises something, and look at what is there.
+"""Readers that know no index wording: they open promising results and check their links.
 
-They parse questions and search as the reference reader does, and differ in what they open and what they believe.
-`trusting` opens what names the key and states no fact itself, first the one most of whose words the question has, and
-takes what it shows for whole where that is what was looked for; `sceptical` does the same and pages on regardless;
-`first` looks at the first such result only; `overlap` opens the result that shares most words with what was searched
-for. A number that holds with the reference reader alone says something about that reader; one that holds with these too
-says something about the store.
+They parse questions and search like the reference reader, but differ in the results they open and trust. `trusting`
+opens results that name the key and state no fact, those with the largest share of the question's words first, and
+takes their links as complete if they match the key; `sceptical` does the same but continues paging; `first` opens the
+first such result only; `overlap` opens the result that shares most words with the query. An effect that holds for the
+reference reader alone may be specific to that reader; one that also holds for these readers is due to the store.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from kbgym.index_keys.words import telling, words_of
 
 
 class TrustingReader(ReferenceReader):
-    """Opens what names the key, and believes a set to be whole when what it finds there is what was looked for."""
+    """Opens results that name the key, and trusts a set as complete if its links match the key."""
 
     believes = True
 
@@ -48,14 +47,14 @@ class TrustingReader(ReferenceReader):
             stated = self._opened[id]
             if _words(query_for(key.base)) <= _words(heading) and _is_of_each(stated, key):
                 self.memory.credit(key.base, (fact.subject for fact in stated))
-            elif _is_of_each(stated, key) or key.then:  # of others, or not what is asked of each
+            elif _is_of_each(stated, key) or key.then:  # of other people, or not the attribute asked of each
                 continue
             if self.believes and _is_shown(key, stated):
                 return stated
         return []
 
     def _promising(self, headings: Sequence[Shown], key: IndexKey) -> Sequence[Shown]:
-        """Return the results without a fact to open, best first; at most one for what is asked of each member."""
+        """Return the factless results to open, best first; at most one for an attribute asked of each member."""
         named = [(id, text) for id, text in headings if _words(key.value) <= _words(text)]
         named.sort(key=lambda one: self._promise(one[1]), reverse=True)
         return named[:1] if key.then else named
@@ -67,20 +66,20 @@ class TrustingReader(ReferenceReader):
 
 
 class ScepticalReader(TrustingReader):
-    """Opens what names the key, and pages on all the same."""
+    """Opens results that name the key, and continues paging regardless."""
 
     believes = False
 
 
 class FirstReader(TrustingReader):
-    """Looks at the first result that is no fact, and at no other."""
+    """Opens the first result that states no fact, and no other."""
 
     def _promising(self, headings: Sequence[Shown], key: IndexKey) -> Sequence[Shown]:
         return headings[:1]
 
 
 class OverlapReader(TrustingReader):
-    """Opens the result that is no fact and shares most words with what was searched for, if that is half of them."""
+    """Opens the factless result that shares most words with the query, if that is at least half of them."""
 
     def _promising(self, headings: Sequence[Shown], key: IndexKey) -> Sequence[Shown]:
         searched = _words(query_for(key.base))
@@ -92,7 +91,7 @@ NEUTRAL = dict(zip(NEUTRAL_READERS, (TrustingReader, ScepticalReader, FirstReade
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the content words, singular."""
+    """Return the content words in singular form."""
     return frozenset(_singular(word) for word in telling(words_of(text)))
 
 
@@ -101,7 +100,7 @@ def _singular(word: str) -> str:
 
 
 def _is_of_each(stated: Sequence[Fact], key: IndexKey) -> bool:
-    """Return True if documents give one attribute of several people other than the one the key names."""
+    """Return True if documents give one attribute of several people other than the one named by the key."""
     relations = {fact.relation for fact in stated}
     if len(relations) != 1 or not relations <= {*ATTRIBUTES} - {key.kind}:
         return False
@@ -109,7 +108,7 @@ def _is_of_each(stated: Sequence[Fact], key: IndexKey) -> bool:
 
 
 def _is_shown(key: IndexKey, stated: Sequence[Fact]) -> bool:
-    """Return True if documents that were found together are what an index of the key would have."""
+    """Return True if documents found together are those that an index of the key would have."""
     if _is_of_each(stated, key):
         return True
     if key.kind in ATTRIBUTES:
@@ -118,7 +117,7 @@ def _is_shown(key: IndexKey, stated: Sequence[Fact]) -> bool:
         belong = [fact for fact in stated if key.value in (fact.subject, fact.value)]
     if not belong or 2 * len(belong) < len(stated):
         return False
-    if key.kind == "person":  # somebody's friends alone say nothing of their children
+    if key.kind == "person":  # a person's friends do not show their children
         return len({fact.relation for fact in stated}) > 1
     told = Memory()
     told.take(stated)

@@ -1,4 +1,4 @@
-"""How the reference agents understand questions: a small grammar from text to an expression over sets of people.
+"""Parsing of questions for the reference agents: a small grammar from text to expressions over sets of people.
 
     "Which friend of Ann is also a friend of Bob?"  ->  Names(Both(Related("friend", Person("Ann")), Related(...)))
 
@@ -26,14 +26,14 @@ class NamedPerson(_Expression, frozen=True):
 
 
 class Having(_Expression, frozen=True):
-    """Everybody with an attribute."""
+    """Everyone with an attribute."""
 
     attribute: str
     value: str
 
 
 class Related(_Expression, frozen=True):
-    """Everybody who is `relation` of somebody in `of`."""
+    """Everyone who is `relation` of someone in `of`."""
 
     relation: str
     of: People
@@ -57,27 +57,27 @@ People = NamedPerson | Having | Related | Both | Either | Oldest
 
 
 class Names(_Expression, frozen=True):
-    """Who they are, and how several names are joined in the answer."""
+    """The names of the people, and the separator that joins several names in the answer."""
 
     of: People
     joiner: str = ", "
 
 
 class Value(_Expression, frozen=True):
-    """An attribute of each of them."""
+    """An attribute of each person."""
 
     attribute: str
     of: People
 
 
 class Count(_Expression, frozen=True):
-    """How many they are."""
+    """The number of people."""
 
     of: People
 
 
 class CountEach(_Expression, frozen=True):
-    """How many `relation`s each of them has."""
+    """The number of each person's `relation`s."""
 
     relation: str
     of: People
@@ -194,7 +194,7 @@ def named_keys(query: Query | People) -> Iterator[IndexKey]:
 def further_keys(query: Query | People) -> Iterator[IndexKey]:
     """Yield narrower keys that answer a question at once or with less to read than the keys it names.
 
-    Two steps (the cities of everybody with a job), or one relation of a person instead of all that is known.
+    Two steps (the cities of everyone with a job), or one relation of a person instead of all that is known.
     """
     match query:
         case Both(one, Having(attribute, _)):

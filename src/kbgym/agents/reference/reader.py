@@ -1,9 +1,9 @@
-"""The reference reader: answers as an engineer would play the game, from nothing but what the tools return.
+"""The reference reader: a rule-based reader that uses only what the tools return.
 
-It parses the question, gathers what each part needs, and answers from memory. To learn a set it searches with the words
-an index for it would use: if an index is among the results it reads that and trusts it to be whole; otherwise it pages
-until a page brings nothing that belongs. Where the store's sentences list all there is ("The sons of X are A, B."), one
-page is enough. With one action left it answers with the best it has.
+It parses the question, gathers the facts for each part, and answers from memory. To learn a set it searches with the
+words of an index for it. If an index is among the results, it reads that and trusts it as complete; otherwise it pages
+until a page contains no member. In stores whose sentences list all values ("The sons of X are A, B."), one page is
+enough. With one action left it gives the best answer it has.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from kbgym.index_keys import IndexKey
 from kbgym.index_keys.relations import GENDERED, path
 from kbgym.index_keys.words import words_of
 
-# Up to this many candidates it is cheaper to look each one up than to enumerate a second set.
+# Up to this many candidates, looking up each one is cheaper than enumerating a second set.
 FEW = 2
-# How many pages of one search it looks at before it takes an empty answer for the answer.
+# Number of pages of one search to read before accepting an empty answer.
 FAR = 3
 
 Gathering = Steps[None]
@@ -55,7 +55,7 @@ class ReferenceReader(PlannedPolicy):
         self._learnt: set[tuple[str, str]] = set()
         self._doubts: dict[tuple[str, str], int] = {}
         self._searched: set[tuple[str, int]] = set()
-        self._headings: dict[tuple[str, ...], str] = {}  # what was shown and states nothing: where it may lead
+        self._headings: dict[tuple[str, ...], str] = {}  # results that state nothing, and where they may lead
 
     def _plan_pass(self, view: View) -> Steps[Action]:
         query = parse_question(_question(view))
@@ -92,7 +92,7 @@ class ReferenceReader(PlannedPolicy):
                 counts = {str(len(memory.related(relation, one))) for one in learnt or people}
                 return ", ".join(sorted(counts)) or "unknown"
 
-    # -- gathering ----------------------------------------------------------------------------------------------------
+    # -- gathering -----------------------------------------------------------------------------------------------------
 
     def _gather_query(self, query: Query) -> Gathering:
         if (step := first_step(query)) is not None:
@@ -111,7 +111,7 @@ class ReferenceReader(PlannedPolicy):
             self._learnt.add((relation, person))
 
     def _gather(self, people: People, then: str = "") -> Gathering:
-        """Learn who they are. `then` is the attribute asked of them next, which an index may give at once."""
+        """Find the people. `then` is the attribute asked of them next, which an index may give at once."""
         match people:
             case NamedPerson():
                 return
@@ -135,7 +135,7 @@ class ReferenceReader(PlannedPolicy):
                 yield from self._each("born", self.memory.solve(of))
 
     def _narrow(self, candidates: list[str], key: IndexKey) -> Gathering:
-        """Find out which candidates have an attribute: one by one if they are few, else by enumerating it."""
+        """Find the candidates with an attribute: individually if they are few, else by enumerating the attribute."""
         unknown = [person for person in candidates if not self.memory.related(key.kind, person)]
         if len(unknown) <= FEW:
             yield from self._each(key.kind, unknown)
@@ -143,7 +143,7 @@ class ReferenceReader(PlannedPolicy):
             yield from self._enumerate(key)
 
     def _enumerate(self, key: IndexKey) -> Gathering:
-        """Find everybody with an attribute; an index that also gives what is asked of them next is read first."""
+        """Find everyone with an attribute; an index that also gives the attribute asked next is read first."""
         further, key = key, key.base
         if self.memory.has_key(key):
             return
@@ -157,22 +157,22 @@ class ReferenceReader(PlannedPolicy):
                 break
             stated = _stated(found)
             member = any(fact.relation == key.kind and fact.value == key.value for fact in stated)
-            # Nothing but indexes of other keys says nothing about the members; nor does a page before the first one.
+            # Indexes of other keys alone say nothing about the members; nor does a page before the first member.
             if stated and not member and self.memory.having(key):
                 break
             if key.kind == "born":
-                if member:  # two people seldom share a birthday, and vectors do not sort dates
+                if member:  # people seldom share a birthday, and embeddings do not sort dates
                     break
                 query, page = query_for(key), page if query == query_for(key) else 0
             page += 1
         self.memory.settle_key(key)
 
     def _lookup(self, relation: str, person: str, then: str = "") -> Gathering:
-        """Find everybody (or the value) in a relation to a person."""
+        """Find everyone (or the value) related to a person."""
         derived = path(relation) is not None
         if self._is_known(relation, person) or (yield from self._open_heading(relation, person, then)):
             return
-        # Indexes of derived relations are made for those questions start from; for others there is no use looking.
+        # Derived relations have indexes only where questions start from them; elsewhere a search is useless.
         pointless = derived and self.memory.lists and person not in self._starting
         for query in [] if pointless else queries_about(relation, person):
             page, more = 1, True
@@ -197,7 +197,7 @@ class ReferenceReader(PlannedPolicy):
     def _open_heading(self, relation: str, person: str, then: str) -> Steps[bool]:
         """Open a document that bears the person's name and was shown before; return True if that settled it.
 
-        A single value is as cheap to search for, and a derived relation is walked.
+        Single values are as cheap to search for, and derived relations are walked instead.
         """
         id = self._headings.get(words_of(person))
         if id is None or relation in ATTRIBUTES or path(relation) is not None:
@@ -207,7 +207,7 @@ class ReferenceReader(PlannedPolicy):
     def _look_once(self, relation: str, person: str) -> Gathering:
         """Read one page of a store that lists.
 
-        A second one for an attribute, which everybody has, and where a person turned up whom no list names.
+        Read a second page for an attribute, which everyone has, and if a related person appears in no list.
         """
         query = listing_query(relation, person)
         for page in (1, 2):
@@ -221,7 +221,7 @@ class ReferenceReader(PlannedPolicy):
         self.memory.settle_list(relation, person)
 
     def _try_harder(self, query: Query) -> Gathering:
-        """Repeat searches that were given up after one page while the question has no answer yet."""
+        """Repeat searches that stopped after one page while the question has no answer yet."""
         while self._doubts and self._answer(query) in ("unknown", "0"):
             (relation, person), page = next(iter(self._doubts.items()))
             del self._doubts[relation, person]
@@ -233,7 +233,7 @@ class ReferenceReader(PlannedPolicy):
                 self._doubts[relation, person] = page + 1
 
     def _is_known(self, relation: str, person: str) -> bool:
-        """Return True if nothing more can be learnt: settled, read in the person's index, or a single value found."""
+        """Return True if nothing remains to be learnt: complete, read in an index, or a known single value."""
         memory = self.memory
         if memory.is_settled(relation, person) or memory.is_listed(relation, person):
             return True
@@ -243,7 +243,7 @@ class ReferenceReader(PlannedPolicy):
         return (relation in _SINGLE and found > 0) or (memory.lists and relation == "parent" and found == 2)
 
     def _derive(self, relation: str, person: str) -> Gathering:
-        """Walk a relation that no document states over relations that are stated."""
+        """Walk a derived relation over the relations that documents state."""
         if (steps := path(relation)) is not None:
             reached = [person]
             for step in steps:
@@ -258,9 +258,9 @@ class ReferenceReader(PlannedPolicy):
             yield from self._each("gender", self.memory.related(general, person))
 
     def _brings(self, found: list[Shown], relation: str, person: str) -> bool:
-        """Return True if another page is worth it: this one held a member, and did not state all of them at once."""
+        """Return True if another page is worth an action: this one held a member, and did not state all at once."""
         stated = _stated(found)
-        if found and not stated:  # nothing but indexes of other keys: that says nothing about the members
+        if found and not stated:  # only indexes of other keys, which say nothing about the members
             return True
         members = set(self.memory.related(relation, person))
         belongs = [
@@ -270,7 +270,7 @@ class ReferenceReader(PlannedPolicy):
         ]
         return bool(belongs) and not any(fact.whole and fact.relation == relation for fact in belongs)
 
-    # -- the two tools ------------------------------------------------------------------------------------------------
+    # -- tools ---------------------------------------------------------------------------------------------------------
 
     def _search(self, query: str, page: int) -> Steps[list[Shown]]:
         observation = yield Search(query, page)
@@ -280,14 +280,14 @@ class ReferenceReader(PlannedPolicy):
         return found
 
     def _take_in(self, shown: list[Shown]) -> list[Fact]:
-        """Learn and return what documents state, and remember those that state nothing."""
+        """Record and return the facts of documents, and remember those without facts."""
         for id, text in shown:
             if not facts(text):
                 self._headings.setdefault(words_of(text), id)
         return [fact for _, text in shown for fact in self.memory.learn(text)]
 
     def _read_index(self, found: list[Shown], key: IndexKey) -> Steps[list[Fact]]:
-        """Read the index of a key if the page shows one; return what the documents under it state."""
+        """Read the index of a key if the page shows one; return the facts of its documents."""
         for id in (id for id, text in found if is_index(text, key) and id not in self._read):
             self._read.add(id)
             if stated := self._take_in(documents((yield Read(id)))[1:]):
@@ -295,7 +295,7 @@ class ReferenceReader(PlannedPolicy):
         return []
 
     def _trust(self, found: list[Shown], relation: str, person: str, then: str = "") -> Steps[bool]:
-        """Return True if an index of the relation, or of the person, settled it."""
+        """Return True if an index of the relation, or of the person, made the relation complete."""
         if then and (stated := (yield from self._read_index(found, IndexKey(relation, person, then)))):
             self.memory.settle(relation, person, dict.fromkeys(fact.subject for fact in stated))
             return True
@@ -312,7 +312,7 @@ class ReferenceReader(PlannedPolicy):
         return False
 
 
-# What a person's own documents state about that person.
+# Statements in a person's own documents about that person.
 _OWN = {"friend", "child", "spouse", "parent", *ATTRIBUTES}
 
 

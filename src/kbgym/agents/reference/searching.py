@@ -1,13 +1,13 @@
-"""The words the reference agents search with, which searches find the members of a key, and when one of them is over.
+"""Queries of the reference agents: their wording, the searches for a key's members, and when a search ends.
 
-The words are those a document or an index about the key would use, chosen by measurement on the paper's universe (share
+Queries use the words of a document or an index about the key, chosen by measurement on the paper's universe (share
 of members found by paging until a page brings none): a job 0.999, a hobby 0.999, a city 0.966 (0.911 for "Residents of
 ..."), friends 0.997 (0.980 for "X is a friend of"), children 0.97 (0.53 for "Children of X").
 
-A page without a member is not always the end: with vectors, members lie behind it. So a person is asked about in
-several ways rather than by paging through a bare name. Measured on the paper's universe, flat: one page of each of the
-first two below holds 96% and 92% of what it is after, where the first five pages of the name hold 96% of everything;
-and of 3,960 documents about friends the third misses none, because most that one friend's pages miss the other's show.
+A page without a member is not always the last one: embedding search may rank members behind it. A person is therefore
+queried in several ways instead of by paging through a bare name. On the paper's universe (flat store), one page of each
+of the first two queries below holds 96% and 92% of its targets, and the first five pages of the name hold 96% of all.
+Of 3,960 documents about friends the third query misses none, because one friend's pages cover the other's gaps.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kbgym.agents.reference.language import ATTRIBUTES, belongs, concerns, facts
 from kbgym.gym.policy import Lookup
 from kbgym.index_keys import IndexKey
 
-# A document's words, not an index's: searching for "People whose job is smith" puts the indexes of other jobs above
-# the smiths (1.9 of them above the best smith in a fully indexed store); "job is smith" puts none there.
+# Words of documents, not of indexes: "People whose job is smith" would rank the indexes of other jobs above the
+# smiths (1.9 of them above the best smith in a fully indexed store); "job is smith" ranks none there.
 _ATTRIBUTE_QUERIES = {
     "job": "job is {}",
     "hobby": "hobby is {}",
@@ -38,8 +38,8 @@ _PERSON_QUERIES = {
 }
 
 
-# The same for stores whose sentences list ("The sons of X are A, B."). On PhantomWiki one page brings all the lists
-# there are for 89% of people's parents (57% with "X is a child of"), 94% of children (58% with "X mother or father
+# The same for stores whose sentences list ("The sons of X are A, B."). On PhantomWiki one page returns all lists
+# for 89% of people's parents (57% with "X is a child of"), 94% of children (58% with "X mother or father
 # of"), 92% of siblings (76% with "Siblings of X"), 94 to 100% of single relations with the words of an index.
 _LISTING_QUERIES = {
     "job": "The occupation of {} is",
@@ -59,7 +59,7 @@ def query_for(key: IndexKey) -> str:
 
 
 def queries_about(relation: str, person: str) -> list[str]:
-    """Return the queries for one relation of one person, each for the case that the one before found nothing."""
+    """Return the queries for one relation of one person, each for the case that the previous one found nothing."""
     plain = index_text(IndexKey(relation, "{}"))
     wordings = dict.fromkeys([_PERSON_QUERIES.get(relation, plain)] + ([] if relation in ATTRIBUTES else [plain]))
     return [wording.format(person) for wording in wordings]
@@ -70,7 +70,7 @@ def query_about(relation: str, person: str) -> str:
 
 
 def listing_query(relation: str, person: str) -> str:
-    """Return the query for one relation of one person in a store that lists, where one page must do."""
+    """Return the query for one relation of one person in a store that lists, where one page must suffice."""
     return _LISTING_QUERIES.get(relation, index_text(IndexKey(relation, "{}"))).format(person)
 
 
@@ -82,17 +82,17 @@ _ABOUT_A_PERSON = (
     (_FAMILY, ("spouse", "parent", "born"), 1),
     ("Friends of {}", ("friend",), 0),
 )
-# A search about a person may have ended too early where its last page had so many documents that name the person, or
-# was the first and had a member: worth another page once everybody has an index. After the first page only where
-# something of the kind is known that the search has not shown: over 15 worlds such a page has something new in 21 of
-# 2,337 cases, where the search had shown all that was known in 1 of 1,105.
+# A search about a person may have ended too early if its last page had this many documents that name the person, or
+# was the first and had a member: worth another page once every person has an index. After the first page only if
+# relevant facts are known that the search has not shown: over 15 worlds such a page has new members in 21 of 2,337
+# cases, but in only 1 of 1,105 cases where the search had shown all known facts.
 _NAMED = 3
-# Pages of nothing but indexes say nothing about the members; but they must end.
+# Pages of indexes alone say nothing about the members, but their number must be bounded.
 _MOST_INDEXES = 3
 
 
 def searches_for(key: IndexKey, lists: bool) -> list[Lookup]:
-    """Return the searches for a key's members; with `lists` one page about a person shows whole lists."""
+    """Return the searches for a key's members; with `lists` one page about a person shows complete lists."""
     if key.kind != "person" or lists:
         return [Lookup(query_for(key))]
     return [Lookup(query.format(key.value), kinds=kinds, most=most) for query, kinds, most in _ABOUT_A_PERSON]
@@ -104,14 +104,14 @@ def about_family(person: str) -> str:
 
 
 def members_on(page: Sequence[str], lookup: Lookup, key: IndexKey) -> int:
-    """Return the number of documents of a page that the search is after."""
+    """Return the number of documents of a page that the search targets."""
     return sum(belongs(text, key) and (not lookup.kinds or _kind(text) in lookup.kinds) for text in page)
 
 
 def goes_on(page: Sequence[str], number: int, new: int, lookup: Lookup, key: IndexKey) -> bool:
     """Return True if the page after this one is worth an action; `new` is the number of members not seen before.
 
-    About a person only new members count: what is known of friends came from their own pages, and goes on doing so.
+    About a person only new members count, because facts about friends come from the friends' own pages.
     """
     if not page or (lookup.most and number >= lookup.most):
         return False
@@ -121,7 +121,7 @@ def goes_on(page: Sequence[str], number: int, new: int, lookup: Lookup, key: Ind
 
 
 def is_doubtful(page: Sequence[str], number: int, lookup: Lookup, key: IndexKey) -> bool:
-    """Return True if a search without a fixed end that was over with this page may have missed something."""
+    """Return True if a search without a fixed end that stopped at this page may have missed something."""
     if lookup.most or not lookup.kinds:
         return False
     named = sum(concerns(text, key) and _kind(text) in lookup.kinds for text in page)

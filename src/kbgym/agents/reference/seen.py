@@ -1,4 +1,4 @@
-"""Everything earlier passes were shown: documents, the facts they state, the keys they belong under."""
+"""Everything that earlier passes were shown: documents, the facts they state, and their keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LISTS = ("lists",)
 
 
 class WatchedMemory(Memory):
-    """A memory that reports what is read of it and what changes."""
+    """A memory that reports reads and changes."""
 
     def __init__(self, readings: Dependencies) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class WatchedMemory(Memory):
 
 
 class SeenDocuments:
-    """Documents by id as they were last shown, with their facts; nothing of questions and indexes."""
+    """Documents by id as last shown, with their facts; questions and indexes are excluded."""
 
     def __init__(self, readings: Dependencies) -> None:
         self._readings = readings
@@ -63,9 +63,9 @@ class SeenDocuments:
         self.memory = WatchedMemory(readings)
         self.expected = Expected(readings)
         self.vocabulary = KeyVocabulary()
-        self._members: dict[IndexKey, dict[str, None]] = {}  # of every value and person documents were seen of
-        self.values: Counter[str] = Counter()  # how many of those there are of each kind
-        self.new: list[IndexKey] = []  # those that came since somebody last asked, who empties it
+        self._members: dict[IndexKey, dict[str, None]] = {}  # values and persons with documents seen
+        self.values: Counter[str] = Counter()  # number of those of each kind
+        self.new: list[IndexKey] = []  # those added since the last call; the caller clears it
         self._states: dict[tuple[str, str], str] = {}
 
     def see(self, id: str, text: str) -> None:
@@ -98,10 +98,10 @@ class SeenDocuments:
             self._states.pop((fact.relation, fact.subject), None)
             self._readings.changed((fact.relation, fact.subject))
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     def all_keys(self) -> Iterator[IndexKey]:
-        """Iterate over the values and persons that documents were seen of."""
+        """Iterate over the values and persons with documents seen."""
         return iter(self._members)
 
     def __contains__(self, key: IndexKey) -> bool:
@@ -110,7 +110,7 @@ class SeenDocuments:
         return key in self._members
 
     def key_of(self, text: str, targets: Sequence[str] = ()) -> IndexKey | None:
-        """Return the key of an index with these words and links, as far as the documents seen tell."""
+        """Return the key of an index with these words and links, as far as the documents seen show."""
         linked = [self.texts[id] for id in targets if id in self.texts]
         return self.vocabulary.key(text, shared_key(linked)) or worded_key(text)
 

@@ -1,8 +1,8 @@
 """The reference reader of benchmark v3: it knows all wordings, both halves, and the rules that weigh reports.
 
-The reader is a ceiling for rule-based readers, not a judge of arms. It reads reports out of what the tools return,
-follows names, opens indexes that name what it looks for, and answers by the latest and most reliable report. On the
-flat store it pages through a key until a page brings no new member.
+The reader is a ceiling for rule-based readers, not a judge of arms. It parses reports in tool results, follows names,
+opens indexes that name the key, and answers by the latest and most reliable report. On the flat store it pages through
+a key until a page has no new member.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ ABOUT = {
 }
 _MEMBERS = {"job": "works as {}", "hobby": "hobby is {}", "city": "lives in {}"}
 _PAGES = 3  # of one search about one person
-_FEW = 6  # candidates that are looked up one by one
+_FEW = 6  # maximum candidates to look up individually
 
 Gathering = Steps[None]
 Shown = list[tuple[str, str]]
 
 
 class ReportReader(PlannedPolicy):
-    """One pass: gather what the question needs, then answer from the reports that were read."""
+    """One pass: gather the reports for the question, then answer from them."""
 
     def __init__(self) -> None:
         super().__init__(self._plan, self._last)
         self._reports: dict[tuple[str, int], Report] = {}
-        self._full: dict[str, str] = {}  # the full name by alias
-        self._headings: dict[str, str] = {}  # documents that report nothing, by id
+        self._full: dict[str, str] = {}  # full names by alias
+        self._headings: dict[str, str] = {}  # documents without reports, by id
         self._opened: set[str] = set()
         self._whole: dict[tuple[str, str], set[str]] = {}  # documents under the index of a value
         self._known: Timeline | None = None
@@ -88,7 +88,7 @@ class ReportReader(PlannedPolicy):
             return report
         return replace(report, subject=self._full[report.subject], alias=report.subject)
 
-    # -- gathering ----------------------------------------------------------------------------------------------------
+    # -- gathering -----------------------------------------------------------------------------------------------------
 
     def _gather(self, template: Template, slots: Slots) -> Gathering:
         match template.ask:
@@ -135,19 +135,19 @@ class ReportReader(PlannedPolicy):
                 yield from self._look_up(template.other, chosen.golds[0])
 
     def _verify(self, attribute: str, value: str) -> Gathering:
-        """Look for later reports on members that no index vouches for, as long as actions last."""
+        """Look for later reports on members that no index confirms, while actions last."""
         if (attribute, value) not in self._whole:
             for person in list(self.timeline.holders(attribute, value)):
                 yield from self._look_up(attribute, person, pages=1)
 
     def _each(self, relation: str, people: Iterable[str]) -> Gathering:
-        """Look up a relation of the people of whom it is not known."""
+        """Look up a relation of the people for whom it is unknown."""
         for person in list(people):
             if self.timeline.current(relation, person) is None:
                 yield from self._look_up(relation, person, pages=1)
 
     def _look_up(self, relation: str, person: str, pages: int = _PAGES) -> Gathering:
-        """Learn a relation of a person; the pages of a second name are read if the first brings nothing."""
+        """Learn a relation of a person; pages of the second name are read if the first finds nothing."""
         names = [person, *(alias for alias, full in self._full.items() if full == person)]
         for name, query in product(names, ABOUT[relation][:pages]):
             for page in range(1, pages + 1):
@@ -165,7 +165,7 @@ class ReportReader(PlannedPolicy):
                 yield from self._look_up(relation, person)
 
     def _told(self, relation: str, person: str) -> int:
-        """Return how many reports on a relation of a person were read."""
+        """Return the number of reports read on a relation of a person."""
         mutual = relation in ("friend", "spouse")
         return sum(
             one.relation == relation and (one.subject == person or (mutual and one.value == person))
@@ -173,7 +173,7 @@ class ReportReader(PlannedPolicy):
         )
 
     def _members(self, attribute: str, value: str, patience: int = 1) -> Gathering:
-        """Learn who has a value: from an index, or page by page."""
+        """Learn the people with a value: from an index, or page by page."""
         page, idle = 1, 0
         while idle < patience:
             before = len(self.timeline.holders(attribute, value))
@@ -190,7 +190,7 @@ class ReportReader(PlannedPolicy):
                 idle += 1
             page += 1
 
-    # -- the two tools ------------------------------------------------------------------------------------------------
+    # -- tools ---------------------------------------------------------------------------------------------------------
 
     def _search(self, query: str, page: int) -> Steps[Shown]:
         shown = documents((yield Search(query, page)))
@@ -198,7 +198,7 @@ class ReportReader(PlannedPolicy):
         return shown
 
     def _open(self, shown: Shown, key: str, relation: str) -> Steps[Shown]:
-        """Open results that report nothing and name a key; return the documents of one that has what is looked for."""
+        """Open results that name a key but report nothing; return the documents of one that leads to members."""
         for id, text in shown:
             if id not in self._headings or id in self._opened or key.lower() not in text.lower():
                 continue
@@ -215,7 +215,7 @@ class ReportReader(PlannedPolicy):
         return [report for report in self._reports.values() if report.document == document]
 
     def _take_in(self, shown: Shown) -> None:
-        """Read the reports of documents; a pronoun stands for the person whom the document names first."""
+        """Read the reports of documents; a pronoun refers to the person the document names first."""
         for id, text in shown:
             found = sentences(text)
             if found is None:

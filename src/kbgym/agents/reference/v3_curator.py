@@ -22,7 +22,7 @@ _INDEX_TEXTS = {
 class ReportCurator(ReportReader):
     """One backward pass: build or complete the indexes of the values and people that the question names.
 
-    It links first and verifies members with the actions that are left: a member who has changed since is unlinked.
+    It links first and verifies members with the remaining actions: members whose value has changed are unlinked.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class ReportCurator(ReportReader):
         return index
 
     def _verify_links(self, attribute: str, value: str, index: str) -> Gathering:
-        """Look for a later report on each member, and unlink those who have another value by now."""
+        """Look for a later report on each member, and unlink members who have another value now."""
         for person, report in self.timeline.holders(attribute, value).items():
             yield from self._look_up(attribute, person, pages=1)
             now = self.timeline.current(attribute, person)
@@ -84,7 +84,7 @@ class ReportCurator(ReportReader):
             yield LinkMany(index, tuple(new[start : start + MOST_TARGETS]))
 
     def _open(self, shown: Shown, key: str, relation: str) -> Steps[Shown]:
-        """Open the indexes of a key to learn their links; they may be incomplete, so searching goes on."""
+        """Open the indexes of a key to learn their links; they may be incomplete, so the search continues."""
         for id, _ in shown:
             if self._headings.get(id) in (key, _INDEX_TEXTS.get(relation, "").format(key)) and id not in self._opened:
                 self._opened.add(id)

@@ -1,1 +1,1 @@
-"""The tables of the report, by what they are about."""
+"""The tables of the report, grouped by subject."""

@@ -1,6 +1,6 @@
 """The gradient table and its seeds, and the measures all tables about arms on questions share.
 
-Every function takes opened results and gives a table of traceable cells with a sentence made from its own numbers.
+Every function takes opened results and returns a table of traceable cells with a summary sentence.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def flatten(pairs: Sequence[Sequence[Pair]]) -> list[Pair]:
 
 
 def main_arms(results: Results) -> list[str]:
-    """The trainings, the controls, the oracle, and the strongest unsupervised arm."""
+    """Return the trainings, the controls, the oracle, and the strongest unsupervised arm."""
     beside = ("hipporag", "oracle")
     return [arm for arm in results.arms if arm in results.trainings or arm in beside or arm.startswith("control-")]
 
@@ -50,12 +50,12 @@ def ratio_of(results: Results, pairs: Sequence[Sequence[Pair]], value: Value = A
 
 
 def gain_of(results: Results, pairs: Sequence[Sequence[Pair]], value: Value = F1) -> Estimate:
-    """The difference of scores."""
+    """Return the difference of scores."""
     return difference(results.sampled(pairs, value), results.apart, scores=True)
 
 
 def how(results: Results, seeds: Sequence[Seed] | None = None) -> str:
-    """How an interval was made, for a formula."""
+    """Return how an interval was computed, for a formula."""
     if results.apart and len(results.seeds if seeds is None else seeds) > 1:
         return "95% interval by Student's t, the seed as the unit"
     return "95% interval by Student's t over questions, those that share a key taken together"
@@ -91,13 +91,13 @@ def mean_cell(results: Results, id: str, arm: str, group: str, field: str, digit
 
 
 def block(results: Results, title: str, arms: Iterable[str], cell: Callable[[str, str], Cell]) -> list[Line]:
-    """A heading and a line an arm, with a cell a group."""
+    """Return a heading and one line per arm, with a cell for each group."""
     rows = (Line(results.label(arm), [cell(arm, group) for group in columns(results)]) for arm in arms)
     return [Line(title), *rows]
 
 
 def gradient(results: Results) -> Table:
-    """The paper's main table: rho and F1 by group and arm, and the difference with its interval."""
+    """Return the paper's main table: rho and F1 by group and arm, and the difference with its interval."""
 
     def means(title: str, field: str, digits: int = 3) -> list[Line]:
         def cell(arm: str, group: str) -> Cell:
@@ -106,7 +106,7 @@ def gradient(results: Results) -> Table:
         return block(results, title, results.arms, cell)
 
     compared = [arm for arm in results.arms if arm != "flat"]
-    costed = [arm for arm in compared if arm != "nostore"]  # it gives up at once: how soon says nothing
+    costed = [arm for arm in compared if arm != "nostore"]  # it always gives up at once
     lines = [
         *block(results, "rho: actions relative to the flat store", costed, partial(rho_cell, results, "gradient")),
         *_paper_lines(results, paper.RHO, "rho"),
@@ -143,7 +143,7 @@ def _monotone(results: Results) -> str:
 
 
 def _paper_lines(results: Results, values: dict[str, dict[str, float]], what: str, digits: int = 3) -> list[Line]:
-    """The paper's rows, in the columns that are here, where they may stand beside ours."""
+    """Return the paper's rows for the columns shown, if the settings match the paper's."""
     if not results.beside_paper:
         return []
     found = []
@@ -154,7 +154,7 @@ def _paper_lines(results: Results, values: dict[str, dict[str, float]], what: st
 
 
 def in_short(results: Results) -> str:
-    """The verdict on questions training never saw; of an experiment, what was gained on those it asked; or nothing."""
+    """Return the verdict on unseen questions, or an experiment's gain on its own questions, or an empty text."""
     if not results.groups:
         return ""
     arm, unseen = results.trainings[0], [name for name in results.groups if name != "trained"]
@@ -171,7 +171,7 @@ def in_short(results: Results) -> str:
 
 
 def by_seed(results: Results) -> Table | None:
-    """Rho and the F1 difference of every seed by itself, and the spread over seeds; None if there is one seed."""
+    """Return rho and the F1 difference per seed, and their spread; None for a single seed."""
     if len(results.seeds) == 1:
         return None
     lines: list[Line] = []
@@ -198,7 +198,7 @@ def _spread(results: Results, arm: str, group: str, what: str, field: str) -> Ce
 
 
 def below_one(results: Results) -> str:
-    """Which arms need fewer actions than flat, for under a picture: Holm over all arms and groups."""
+    """Return the arms that need fewer actions than flat, for a figure caption: Holm over all arms and groups."""
     arms = [arm for arm in results.arms if arm not in ("flat", "nostore")]
     found = [(arm, group, ratio_of(results, results.pairs(arm, group))) for arm in arms for group in results.groups]
     adjusted = zip(found, holm([one.p for *_, one in found]), strict=True)

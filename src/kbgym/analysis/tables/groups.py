@@ -1,6 +1,6 @@
-"""Tables about groups of questions: non-inferiority, the split by what flat did, what coverage buys, against B3.
+"""Tables about question groups: non-inferiority, strata by flat result, gain per point of coverage, comparison with B3.
 
-Every function takes opened results and gives a table of traceable cells with a sentence made from its own numbers.
+Every function takes opened results and returns a table of traceable cells with a summary sentence.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kbgym.analysis.tables.stores import store_sources
 from kbgym.analysis.verdict import MARGIN, accuracy_of, split
 from kbgym.training.exam import Row
 
-# A reader may answer with its last action instead of running out: both are the end of its budget.
+# A reader may use its last action to answer instead of running out: both exhaust its budget.
 STRATA: dict[str, Callable[[Row, int], bool]] = {
     "at its budget's end": lambda flat, budget: flat.outcome == "out_of_budget" or flat.actions >= budget,
     "done with actions to spare": lambda flat, budget: flat.outcome == "answered" and flat.actions < budget,
@@ -34,7 +34,7 @@ STRATA: dict[str, Callable[[Row, int], bool]] = {
 
 
 def non_inferiority(results: Results) -> Table:
-    """Decide for every arm and group whether accuracy is shown not to be lower than the flat store's."""
+    """Test for every arm and group whether accuracy is non-inferior to the flat store's."""
     lines: list[Line] = []
     test = f"whether the 95% interval of the F1 difference lies above -{MARGIN} (not lower) or below 0 (lower)"
     shown_on: dict[str, list[str]] = {}
@@ -59,7 +59,7 @@ def non_inferiority(results: Results) -> Table:
 
 
 def budget_split(results: Results) -> Table:
-    """Each group by what the flat store did with the question."""
+    """Split each group by the question's outcome on the flat store."""
     lines: list[Line] = []
     for arm in main_arms(results):
         for stratum in STRATA:
@@ -95,7 +95,7 @@ def _stratum_cells(results: Results, arm: str, group: str, stratum: str) -> list
 
 
 def per_point(results: Results) -> Table:
-    """Gains over flat, pooled over the groups, by point of coverage."""
+    """Return gains over flat, pooled over the groups, per point of coverage."""
     lines: list[Line] = []
     gains: dict[str, list[float]] = {}
     for arm in results.arms:

@@ -1,4 +1,4 @@
-"""Tables by reader: every arm under every reader, answers before and after, and how soon evidence was seen."""
+"""Tables by reader: every arm under every reader, answers before and after, and steps until evidence was seen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = 60  # questions listed; the exams' files have all
 
 
 def answers(results: Results) -> Table | None:
-    """Question, expected answer, answer before and after, for one run; the ones that changed first."""
+    """Return question, expected answer and the answers before and after of one run, changed answers first."""
     arm = results.trainings[0]
     pairs = flatten(results.pairs(arm, POOLED)) if results.plan is None else []
     if not pairs:
@@ -45,7 +45,7 @@ SETS = {POOLED: "the question groups together", "test_in": "test_in", "test_out"
 
 
 def by_reader(results: Results, group: str) -> Table | None:
-    """A block a reader, a line an arm, on one set of questions; None where several readers were not asked."""
+    """Return a block per reader with a line per arm, on one set of questions; None for a single reader."""
     lines: list[Line] = []
     for reader, read in results.readers.items():
         shown = [arm for arm in read.arms if group == POOLED or _is_asked(read, arm, group)]
@@ -88,7 +88,7 @@ def _cells(read: Results, table: str, arm: str, group: str) -> list[Cell | None]
 
 
 def _sentence(results: Results, arm: str, lines: Sequence[Line]) -> str:
-    """Under how many readers the intervals of actions lie below 1, and those of F1 below 0."""
+    """Return for how many readers the intervals of actions lie below 1, and those of F1 below 0."""
     rows = [line.cells for line in lines if line.head == results.label(arm) and line.cells]
     parts = []
     for place, (_, base) in zip((3, 6), BASES.values(), strict=True):
@@ -103,7 +103,7 @@ BUDGETS = range(3, 9)
 
 
 def within(results: Results) -> Table:
-    """Mean F1 of every arm with a budget of 3 to 8 actions: a pass that took more counts as wrong."""
+    """Return mean F1 of every arm at budgets of 3 to 8 actions: a pass that took more counts as wrong."""
     lines = []
     for arm in results.arms:
         rows = [row for row, _ in flatten(results.pairs(arm, POOLED))]
@@ -124,7 +124,7 @@ _NEVER = "a pass that never saw everything counts with its whole budget"
 
 
 def evidence(results: Results) -> Table | None:
-    """Every arm on every group that has supports."""
+    """Return the evidence seen by every arm on every group that has supports."""
     budget = results.settings.forward_budget
 
     def until(row: Row) -> float:

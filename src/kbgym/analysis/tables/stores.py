@@ -1,6 +1,6 @@
-"""The tables about stores: arms and what they cost, coverage in four readings, index quality, audit.
+"""Tables about stores: arms and their cost, coverage in four readings, index quality, audit.
 
-Stores of trained arms come from their traces; unsupervised arms from what was noted when they were built.
+Stores of trained arms come from their traces; unsupervised arms from the records of their builds.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def traces(results: Results, arm: str, what: str) -> list[CellSource]:
 
 
 def store_sources(results: Results, arm: str) -> list[CellSource]:
-    """Where what is known of an arm's stores stands."""
+    """Return the sources of an arm's store data."""
     if arm in results.trainings:
         return traces(results, arm, LAST)
     files = (seed.folder / "arms" / f"{arm}.json" for seed in results.seeds)
@@ -97,7 +97,7 @@ def readings(results: Results) -> Table:
 
 
 def index_quality(results: Results, arm: str) -> Table | None:
-    """Precision and recall of the links by kind of key, pooled over seeds; None where the world has no truth."""
+    """Return link precision and recall by kind of key, pooled over seeds; None if the world has no truth."""
     audits = [seed.trained[arm].health.audit for seed in results.seeds]
     if not all(audit.resolved for audit in audits):
         return None
@@ -123,7 +123,7 @@ def index_quality(results: Results, arm: str) -> Table | None:
     return Table(f"index-quality-{arm}", title, heads, lines, caption, sentence, "key")
 
 
-# name, formula, whether it is a share
+# name, formula, True if it is a share
 QUALITIES = (
     ("n", "indexes of this kind of key, mean over seeds", False),
     ("degree", "mean links an index", False),
@@ -164,11 +164,11 @@ MEASURES: list[tuple[str, Callable[[Trained], float], str]] = [
 ]
 
 
-ONLY_BY_FACTS = ("incomplete indexes",)  # where nothing says who is a member, nobody can be missing
+ONLY_BY_FACTS = ("incomplete indexes",)  # without known members, nothing can be missing
 
 
 def store_audit(results: Results) -> Table:
-    """What the authored documents are, what the links join, what is broken; one column a training."""
+    """Return the kinds of authored documents, the kinds of links and the damage; one column per training."""
     lines: list[Line] = []
     means: dict[tuple[str, str], float] = {}
     known = all(seed.trained[arm].health.audit.resolved for arm in results.trainings for seed in results.seeds)

@@ -1,4 +1,4 @@
-"""Tables about the training itself: its edits by epoch, break-even, and what models used."""
+"""Tables about training: edits by epoch, break-even, and model usage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINKS, EMPTY = "mean links of an authored document at the epoch's end", "authore
 
 
 def edits(results: Results, arm: str) -> Table | None:
-    """What the backward passes did, epoch by epoch, means over seeds; what was learnt outside of epochs is not here."""
+    """Return the edits of backward passes by epoch, means over seeds; learning outside of epochs is excluded."""
     trained = [seed.trained[arm] for seed in results.seeds]
     found = [epoch for one in trained for epoch in one.trajectory.epochs if epoch.epoch]
     if not found:
@@ -93,7 +93,7 @@ def _coverage(trained: Trained, epoch: int) -> float:
 def _growth(trained: Trained, epoch: int) -> float:
     points = trained.trajectory.points
     inside = [point for point in points if point.epoch == epoch]
-    if not inside:  # a first lesson that was never finished
+    if not inside:  # a first lesson that never finished
         return 0.0
     before = [point for point in points if point.iteration < inside[0].iteration]
     passes = next(one.passes for one in trained.trajectory.epochs if one.epoch == epoch)
@@ -101,7 +101,7 @@ def _growth(trained: Trained, epoch: int) -> float:
 
 
 def _halves(results: Results, arm: str) -> tuple[float, float] | None:
-    """Forward F1 over the two halves of epoch 1, before any question repeats; None where a half is empty."""
+    """Return forward F1 over the two halves of epoch 1, before any question repeats; None if a half is empty."""
     first, second = [], []
     for seed in results.seeds:
         found = [one.f1 for one in forward_passes(seed.trained[arm]) if one.epoch == 1]
@@ -111,7 +111,7 @@ def _halves(results: Results, arm: str) -> tuple[float, float] | None:
 
 
 def breaking_even(results: Results) -> Table:
-    """After how many questions training has paid for itself, by group, in actions and in characters read."""
+    """Return the number of questions that pay back training, by group, in actions and in characters read."""
     lines, said = [], []
     groups = (*results.groups, POOLED)
     for arm in results.trainings:
@@ -135,7 +135,7 @@ def breaking_even(results: Results) -> Table:
 
 
 def _break_even(results: Results, arm: str, unit: str, group: str, training: float, base: str) -> Cell:
-    """Building the base cost no question and no pass, so that all of the training is to be paid back."""
+    """Compute break-even; building the base took no questions or passes, so all of the training is paid back."""
     pairs = flatten(results.pairs(arm, group, base))
     flat, mine = fmean(_cost(b, unit) for _, b in pairs), fmean(_cost(a, unit) for a, _ in pairs)
     found = break_even(training, flat, mine)
@@ -146,7 +146,7 @@ def _break_even(results: Results, arm: str, unit: str, group: str, training: flo
 
 
 def _units(results: Results) -> tuple[str, ...]:
-    """Tokens count where a model read."""
+    """Return the units of cost; tokens count if a model was the reader."""
     rows = results.seeds[0].rows("flat", results.groups[0])
     return ("actions", "characters", "tokens") if any(map(tokens_of, rows)) else ("actions", "characters")
 
@@ -155,7 +155,7 @@ def _cost(row: Row, unit: str) -> float:
     return float(tokens_of(row) if unit == "tokens" else getattr(row, unit))
 
 
-# heading, field of Usage, formula, digits, whether it is a share
+# heading, field of Usage, formula, digits, True if it is a share
 USED: tuple[tuple[str, str, str, int, bool], ...] = (
     ("requests", "requests", "requests answered", 0, False),
     ("malformed", "malformed_rate", "malformed replies over requests", 1, True),
@@ -169,7 +169,7 @@ USED: tuple[tuple[str, str, str, int, bool], ...] = (
 
 
 def model_usage(results: Results) -> Table | None:
-    """A line for the forward and the backward passes of each training and for the exams of each arm."""
+    """Return a line for the forward and backward passes of each training and for the exams of each arm."""
     lines: list[Line] = []
     for arm in results.trainings:
         ended = [e for seed in results.seeds for e in seed.trained[arm].place.events if isinstance(e, Ended)]
@@ -189,7 +189,7 @@ def model_usage(results: Results) -> Table | None:
 
 
 def _usage_line(head: str, id: str, passes: Sequence[Ended | Row], files: list[CellSource]) -> list[Line]:
-    """The passes added up; no line where no model was asked."""
+    """Return the total usage of passes as a line, or none if no model was asked."""
     usage = sum((msgspec.convert(one.usage or {}, Usage) for one in passes), Usage())
     if not usage.requests:
         return []
@@ -205,7 +205,7 @@ def _usage_line(head: str, id: str, passes: Sequence[Ended | Row], files: list[C
 
 
 def worlds(results: Results) -> Table:
-    """What was trained and asked on: the paper's table of benchmarks."""
+    """Return the worlds of training and exams: the paper's table of benchmarks."""
     lines = []
     for seed in results.seeds:
         world, id = seed.world, f"worlds/seed-{seed.number}"

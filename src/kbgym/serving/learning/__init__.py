@@ -1,1 +1,1 @@
-"""Learning from traffic: questions asked of a served store, their golds, what is learnt and what it gains."""
+"""Learning from traffic: questions asked of a served store, their expected answers, the lessons and their gain."""

@@ -21,7 +21,7 @@ What = Literal["changed", "unfinished", "not indexed", "sibling"]
 
 
 class Item(msgspec.Struct, frozen=True):
-    """An item of the agenda; `changed` and `unfinished` have an index, the others none yet."""
+    """An item of the agenda; `changed` and `unfinished` items have an index, the others none yet."""
 
     what: What
     kind: str
@@ -42,8 +42,8 @@ class AgendaFollower:
         self.agenda = self._new_agenda()
         self._authored: dict[str, None] = {}
         self._edited: dict[str, None] = {}
-        self._changed: dict[str, dict[str, int]] = {}  # index to the documents that changed under it, and when
-        self._settled: list[tuple[int, str, dict[str, int]]] = []  # what a later rollback would open again
+        self._changed: dict[str, dict[str, int]] = {}  # index to its changed documents and their iterations
+        self._settled: list[tuple[int, str, dict[str, int]]] = []  # entries that a later rollback would reopen
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         match event:
@@ -62,7 +62,7 @@ class AgendaFollower:
                         if isinstance(result, Deleted) and index not in self._authored:
                             self._edited[index] = None
                         self._settle(index, event.iteration)
-                    case Opened(index) if event.phase != "forward":  # a curator has looked at it
+                    case Opened(index) if event.phase != "forward":  # a curator has reviewed it
                         self._settle(index, event.iteration)
             case Imported(_, _, edited):
                 for document in edited:
@@ -72,7 +72,7 @@ class AgendaFollower:
                 self._doubt_again(to)
 
     def _see_again(self, store: Store) -> None:
-        """Note documents that agents wrote or changed again after a rollback."""
+        """Record documents that agents wrote or changed, again after a rollback."""
         for id in (*self._authored, *self._edited):
             self.agenda.note_turn(Delete(id), Deleted(id), store.look)
             if id in store:

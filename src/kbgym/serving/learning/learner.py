@@ -167,7 +167,7 @@ class Online:
             await self.worker.attempt(lesson)
 
     async def _set_aside(self, id: str, reason: str) -> None:
-        """Record that a lesson failed for a reason of its own, so that it is not tried again."""
+        """Record that a lesson failed for its own reasons, so that it is not retried."""
         live = self.live
         async with live.write():
             live.record(Noted(live.iteration + 1, "set aside", {"question": id, "reason": reason[:500]}))

@@ -1,6 +1,6 @@
-"""The questions a served store was asked: those clients are answering now, and a log of those that were answered.
+"""Questions asked of a served store: open questions that clients are answering, and a log of answered ones.
 
-An open question sees the store as it was when it was opened, whoever changes it since. The log follows the trace: after
+An open question sees the store as it was when it was opened, despite later changes. The log follows the trace: after
 a restart it holds the same questions, including those still to be learnt from, and the prequential measures (how well
 questions were answered before anything was learnt from them). Both are bounded; the trace has every question.
 """

@@ -1,4 +1,4 @@
-"""What traffic taught a store: the questions asked most, evidence on first pages, corrections, rejected lessons."""
+"""Report of learning from traffic: frequent questions, evidence on first pages, corrections, rejected lessons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_REJECTED = 20
 
 
 class Need(msgspec.Struct, frozen=True):
-    """A question in the words it was first asked in, how often it was asked, and its mean F1 where graded."""
+    """A question in its first wording, its frequency, and its mean F1 if graded."""
 
     question: str
     asked: int
@@ -32,7 +32,7 @@ class Rejected(msgspec.Struct, frozen=True):
 
 
 class Correcting(msgspec.Struct, frozen=True):
-    """A correction or an alias that stands, and the superseded documents that changed since."""
+    """A current correction or alias, and the superseded documents that changed since."""
 
     lesson: Taught
     text: str
@@ -52,7 +52,7 @@ class Learning(msgspec.Struct, frozen=True):
 
 
 def learning_of(questions: QuestionLog, corrections: Corrections, store: Store) -> Learning:
-    """Return the report of the latest questions and of everything people taught."""
+    """Return the report of the latest questions and of everything that people taught."""
     latest = list(questions.asked.values())
     counts, first, grades = Counter[str](), dict[str, str](), dict[str, list[float]]()
     for asked in latest:
@@ -76,7 +76,7 @@ def learning_of(questions: QuestionLog, corrections: Corrections, store: Store) 
 
 
 def standing(corrections: Corrections, store: Store) -> list[Correcting]:
-    """Return the corrections and aliases that stand, oldest first."""
+    """Return the current corrections and aliases, oldest first."""
     return [
         Correcting(lesson, store[lesson.document].text, lesson.changed_since(store))
         for lesson in corrections.standing(store)

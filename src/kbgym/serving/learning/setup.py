@@ -1,4 +1,4 @@
-"""Opening a store for serving: its trace listeners, its agents and the gate; and streams of questions."""
+"""Setup of a store for serving: its trace listeners, agents and gate; and streams of questions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def open_online(
 ) -> Online:
     """Open a store for questions and edits; the caller closes its live store.
 
-    The settings may come from the store's folder, so agents that are not built in play only if `trusted`.
+    The settings may come from the store's folder, so agents that are not built in run only if `trusted`.
     """
     questions, agenda = questions or QuestionLog(), AgendaFollower(agenda_for(settings, open(place).world))
     corrections = Corrections()

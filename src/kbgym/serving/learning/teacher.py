@@ -14,9 +14,9 @@ from kbgym.gym.tools import MOST_TARGETS, MOST_TEXT
 from kbgym.store import Store
 from kbgym.trace.corrections import Taught
 
-_PAGES = 2  # of results looked at for each query
-_AROUND = 300  # characters before and after an answer that must speak of the subject
-_SHARE = 0.5  # of the question's words, weighted by what they tell
+_PAGES = 2  # number of results to check for each query
+_AROUND = 300  # characters around an answer that must mention the subject
+_SHARE = 0.5  # share of the question's words, by document frequency
 
 
 class Teacher(PlannedPolicy):
@@ -68,13 +68,13 @@ def stating(
 ) -> list[str]:
     """Return the documents that state an answer and speak of the question's subject around it.
 
-    Corrections hold other questions' words, so they do not count in how much a word tells.
+    Corrections contain other questions' words, so they are excluded from document frequencies.
     """
     wanted = set(content_words(question)).difference(*map(content_words, answers))
     holding = Counter(
         word for id, text in texts.items() if id not in corrections for word in wanted.intersection(content_words(text))
     )
-    # A word that no document holds tells none of them apart.
+    # A word that no document contains distinguishes none of them.
     weight = {word: math.log1p((len(texts) + 1) / (held + 0.5)) for word, held in holding.items()}
     named = wanted.intersection(content_words(" ".join(names(question))))
     named |= {word for word in wanted if any(map(str.isdigit, word))}
@@ -89,7 +89,7 @@ def stating(
 
 
 def _passages(text: str, answers: Sequence[str]) -> Iterator[str]:
-    """Yield what stands around each statement of an answer, with the page's title."""
+    """Yield the text around each statement of an answer, with the page's title."""
     title, _ = split_title(text)
     for answer in answers:
         words = re.findall(r"\w+", answer)

@@ -67,7 +67,7 @@ class Worker:
                 continue
             try:
                 await self.attempt(lesson)
-            except Exception as error:  # whatever it is, learning goes on
+            except Exception as error:  # learning continues after any error
                 self._failures += 1
                 self._error = f"{type(error).__name__}: {error}"
                 pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (self._failures - 1))
@@ -75,7 +75,7 @@ class Worker:
                 await asyncio.sleep(pause)
             else:
                 if self._failures:
-                    _logger.warning("learning goes on after %d failures", self._failures)
+                    _logger.warning("learning resumed after %d failures", self._failures)
                 self._failures, self._error = 0, ""
 
     async def attempt(self, lesson: str) -> None:
