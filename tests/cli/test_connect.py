@@ -74,7 +74,7 @@ def test_a_file_that_is_not_edited_gets_its_entry_shown(agent: str, text: str) -
 def test_a_server_is_connected_by_its_url_and_token(kbgym: Kbgym, tmp_path: Path, agent: str) -> None:
     file = tmp_path / "theirs"
     more = ("--file", file, "--url", "https://kb.example.org/", "--token", "kbgym_secret", "--write")
-    assert kbgym("connect", agent, tmp_path, *more)[0] == 0
+    assert kbgym("connect", agent, *more)[0] == 0, "a URL needs no store on this machine"
     text = file.read_text()
     assert "https://kb.example.org/mcp" in text and "Bearer kbgym_secret" in text
     assert file.stat().st_mode & 0o077 == 0, "a token is for its owner alone"
@@ -87,6 +87,7 @@ def test_what_no_url_can_be_written_for_is_told(kbgym: Kbgym, tmp_path: Path) ->
         ("cursor", ("--token", "x")),
     ):
         assert kbgym("connect", agent, tmp_path, "--file", tmp_path / "theirs", *more, "--write")[0] == 2
+    assert kbgym("connect", "cursor", "--file", tmp_path / "theirs", "--write")[0] == 2, "neither a store nor a URL"
     assert not (tmp_path / "theirs").exists()
 
 

@@ -23,7 +23,7 @@ _MOST = 10_000_000  # maximum bytes of a configuration file
 
 @verb("connect")
 @click.argument("program", metavar="AGENT", type=click.Choice(list(AGENTS)))
-@place("STORE", type=STORE)
+@place("[STORE]", type=STORE, required=False)
 @click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
 @click.option("--name", default="kbgym", show_default=True, help="Server name in the agent; unique per store.")
 @click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="[default: where the agent looks]")
@@ -36,7 +36,7 @@ _MOST = 10_000_000  # maximum bytes of a configuration file
 @click.option("--token", help="With --url: the token of this agent.")
 def command(
     program: str,
-    place: str,
+    place: str | None,
     role: Role,
     name: str,
     file: Path | None,
@@ -60,11 +60,13 @@ def command(
         raise BadInput(f"a name is a letter and then letters, digits, - and _; not {name!r}.")
     if token is not None and url is None:
         raise BadInput("--token goes with --url.")
+    if place is None and url is None:
+        raise BadInput("name a STORE or give --url; beside a kbgym.toml neither is needed.")
     kind = AGENTS[program]
     path = file or kind.path
     before = _text(path)
     try:
-        after = kind.written(before, name, None if remove else _entry(kind, program, place, role, url, token))
+        after = kind.written(before, name, None if remove else _entry(kind, program, place or "", role, url, token))
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
     changes = [(path, before, after)]

@@ -54,7 +54,7 @@ def suggest_command(
     \b
     Example:
       kbgym questions suggest worlds/harbour --agent llm:openai/gpt-5-mini --n 20 --out drafts.csv --max-cost 1
-      kbgym import corpus harbour/notes --questions drafts.csv --out worlds/drafted
+      kbgym import corpus harbour/notes --questions drafts.csv --unit sentence --out worlds/drafted
     """
     spending = Spending(flags)
     if not is_model(agent):

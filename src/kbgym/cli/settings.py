@@ -291,7 +291,7 @@ class Command(click.Command):
         place = next((one for one in arguments if isinstance(one, PlaceArgument)), None)
         if place is not None and (value := project_of(ctx).place(place.key)) is not None:
             given = self.make_parser(ctx).parse_args(list(args))[0]
-            needed = [given.get(str(one.name)) for one in arguments if one.required]
+            needed = [given.get(str(one.name)) for one in arguments if one.required or one is place]
             if any(not isinstance(one, str | tuple) or one == () for one in needed):
                 values = value if isinstance(value, list) else [value]
                 args = [*values, *args] if place is arguments[0] else [*args, *values]
