@@ -37,7 +37,7 @@ def test_the_recording_is_small_and_says_who_plays(cassette):
     assert {cassette.agent(role).name for role in ("reader", "curator", "writer")} == {MODEL}
     assert "scripted" in MODEL
     page = PAGE.read_text(encoding="utf-8")
-    assert "Who plays here is no language model" in page and "scripts/harbour_player.py" in page
+    assert "No language model plays here" in page and "scripts/harbour_player.py" in page
 
 
 def test_the_recording_was_made_with_the_prompts_and_tools_of_now(cassette):

@@ -241,5 +241,5 @@ def test_a_file_that_is_no_safetensors_is_named(tmp_path: Path) -> None:
     for content in (b"\x08\0\0\0\0\0\0\0notjson!", b"short", b'\x15\0\0\0\0\0\0\0{"a":{"dtype":"F32"}}'):
         path = tmp_path / "weights"
         path.write_bytes(content)
-        with pytest.raises(Damaged, match="no safetensors file"):
+        with pytest.raises(Damaged, match="not a safetensors file"):
             minilm.read_safetensors(path)

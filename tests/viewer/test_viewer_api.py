@@ -401,7 +401,7 @@ def test_what_is_not_here_cannot_be_reached(client, path):
 
 def test_what_is_no_run_is_refused_before_serving(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BadInput, match="no store"):
+    with pytest.raises(BadInput, match="not a store"):
         ViewedPlaces([tmp_path / "empty"])
 
 

@@ -138,7 +138,7 @@ async def examine(
             async with asyncio.TaskGroup() as group:
                 for question in sheet.missing:
                     group.create_task(ask(question, sheet))
-        except* Exception as failures:
+        except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
     return sheet.rows
 

@@ -104,5 +104,5 @@ async def side_by_side(lessons: Iterable[Lesson], width: int, step: Callable[[Le
         async with asyncio.TaskGroup() as group:
             for _ in range(min(width, len(waiting))):
                 group.create_task(work())
-    except* Exception as failures:
+    except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
