@@ -94,7 +94,7 @@ def test_a_model_writes_graphrags_summaries_once_it_was_forecast_and_confirmed(c
     with FaultServer(summarising) as server:
         asked = (*build, "--out", str(tmp_path / "b2"), "--agent", "llm:local/tiny", "--set", f"base_url={server.url}")
         code, _, error = kbgym(capfdbinary, *asked)
-        assert code == 2 and "say --yes" in error and "requests, about" in error and not server.bodies
+        assert code == 2 and "use --yes" in error and "requests, about" in error and not server.bodies
         code, printed, error = kbgym(capfdbinary, *asked, "--yes")
         assert code == 0, error
         result, paid = json.loads(printed), len(server.bodies)

@@ -122,7 +122,7 @@ def test_the_verb_shows_then_writes_then_takes_back(
     file.chmod(0o600)
     before = file.read_bytes()
     code, out, _ = kbgym("connect", "codex", tmp_path)
-    assert code == 0 and "+[mcp_servers.kbgym]" in out and "say --write" in out and file.read_bytes() == before
+    assert code == 0 and "+[mcp_servers.kbgym]" in out and "use --write" in out and file.read_bytes() == before
     more = ("--skill", tmp_path / "skills")
     code, out, _ = kbgym("connect", "codex", tmp_path, "--write", *more, "--role", "curator")
     assert code == 0 and "Written" in out and file.stat().st_mode & 0o777 == 0o600

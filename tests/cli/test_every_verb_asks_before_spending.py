@@ -76,7 +76,7 @@ def test_without_a_yes_nothing_is_asked_of_a_model(world, tmp_path, kbgym, argum
         embedder = ["--set", "embedder=hash"]
         who = ("--agent", MODEL) if role == "agent" else ("--set", f"{role}={MODEL}")
         code, _, error = kbgym(*given, *who, "--set", f"base_url={server.url}", *embedder)
-        assert code == 2 and "say --yes" in error and MODEL in error and "about" in error, error
+        assert code == 2 and "use --yes" in error and MODEL in error and "about" in error, error
         assert server.answered == 0
 
 

@@ -164,7 +164,7 @@ def test_one_forecast_one_confirmation_one_cap_for_everything(world, tmp_path, k
         base = ["prove", world, "--out", out, "--set", "embedder=hash", "--questions", "4", "--epochs", "1", "--n", "3"]
         base += ["--agent", MODEL, "--set", f"base_url={server.url}"]
         code, _, error = kbgym(*base)
-        assert code == 2 and "say --yes" in error and server.answered == 0
+        assert code == 2 and "use --yes" in error and server.answered == 0
         assert error.count("passes, about") == 1 and "20 passes" in error, "4 forward, 4 backward, 12 exam passes"
         caps, code = [], 1
         for cap in range(60_000, 2_000_000, 150_000):

@@ -40,7 +40,7 @@ def approve(path: Path, *says: str) -> None:
 
 def test_nothing_is_sent_without_yes(base, server, tmp_path):
     code, _, error = kbgym(*base, "--out", str(tmp_path / "drafts.csv"))
-    assert code == 2 and "say --yes" in error and "9 requests, about" in error
+    assert code == 2 and "use --yes" in error and "9 requests, about" in error
     assert not server.bodies and not (tmp_path / "drafts.csv").exists()
 
 

@@ -38,7 +38,7 @@ def server():
 def test_nothing_is_spent_without_yes(world, server, tmp_path):
     arguments = ["exam", world, "--set", "embedder=hash", "--agent", MODEL, "--set", f"base_url={server.url}"]
     code, _, error = kbgym(*arguments)
-    assert code == 2 and "say --yes" in error and "passes, about" in error
+    assert code == 2 and "use --yes" in error and "passes, about" in error
     assert server.answered == 0
 
 

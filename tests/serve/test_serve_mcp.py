@@ -159,18 +159,19 @@ def test_a_second_curator_of_one_folder_reads_and_is_told_why_it_cannot_edit(tmp
     place = family_store(tmp_path / "store")
 
     async def work() -> None:
-        async with over_stdio(place, "--role", "curator") as first, over_stdio(place, "--role", "curator") as second:
-            assert not (await call(first, "add", text="A first sentence."))[1]
-            assert await names(second) == CURATOR
-            for tool, arguments in (
-                ("add", {"text": "A second sentence."}),
-                ("teach", {"question": "Who?", "answers": ["Ada"]}),
-                ("undo", {"iteration": 1}),
-            ):
-                text, wrong = await call(second, tool, **arguments)
-                assert wrong and "another session" in text
-            text, wrong = await call(second, "search", query="A first sentence.")
-            assert not wrong and "A first sentence." in text, "it sees what the first committed"
+        async with over_stdio(place, "--role", "curator") as first:
+            assert not (await call(first, "add", text="A first sentence."))[1]  # it has opened the store
+            async with over_stdio(place, "--role", "curator") as second:
+                assert await names(second) == CURATOR
+                for tool, arguments in (
+                    ("add", {"text": "A second sentence."}),
+                    ("teach", {"question": "Who?", "answers": ["Ada"]}),
+                    ("undo", {"iteration": 1}),
+                ):
+                    text, wrong = await call(second, tool, **arguments)
+                    assert wrong and "another session" in text
+                text, wrong = await call(second, "search", query="A first sentence.")
+                assert not wrong and "A first sentence." in text, "it sees what the first committed"
 
     asyncio.run(asyncio.wait_for(work(), 60))
 

@@ -86,7 +86,7 @@ def command(
     }
     if not changes:
         return result, f"{path} says so already; nothing is changed."
-    end = f"Written; {kind.title} reads it when it starts." if write else "Nothing was written; say --write to do so."
+    end = f"Written; {kind.title} reads it when it starts." if write else "Nothing was written; use --write to do so."
     return result, [*lines, end]
 
 

@@ -56,7 +56,10 @@ KEYS: dict[str, SettingInfo] = {
     "curator": SettingInfo("agents", "Overrides `agent` for the curator."),
     "judge": SettingInfo("agents", "Decides which documents are duplicates: rule or a model.  [rule]"),
     "search": SettingInfo(
-        "search", "[default: as before; new: hybrid for real text, else vectors]", click.Choice(SEARCHES), True
+        "search",
+        "[default: the store's; for a new one hybrid on real text, else vectors]",
+        click.Choice(SEARCHES),
+        True,
     ),
     "embedder": SettingInfo(
         "search", "A model by name, a folder, st:NAME or openai:URL#MODEL; +RERANKER adds a reranker."

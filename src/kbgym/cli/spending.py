@@ -116,7 +116,7 @@ class Spending:
             return
         if not sys.stdin.isatty():
             does = "call a local model" if is_local else "spend money"
-            raise BadInput(f"this would {does}; say --yes to continue without confirmation.")
+            raise BadInput(f"this would {does}; use --yes to continue without confirmation.")
         click.confirm("Go on?", abort=True, err=True)
 
 
