@@ -18,13 +18,13 @@ from typing import Any
 from streams import skewed_traffic
 
 from kbgym.analysis.statistics import Interval, Sampled, difference, ratio
-from kbgym.serving.learning.setup import Learnt, Traffic, learn_traffic, open_online
+from kbgym.serving.learning.setup import StreamRow, Traffic, learn_traffic, open_online
 from kbgym.training.run import Settings
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World
 
 
-async def stream(world: World, traffic: list[Traffic], embedder: str | None) -> list[Learnt]:
+async def stream(world: World, traffic: list[Traffic], embedder: str | None) -> list[StreamRow]:
     with tempfile.TemporaryDirectory() as folder:
         world.save(Path(folder) / "store")
         settings = Settings(strategy="class") if embedder is None else Settings(strategy="class", embedder=embedder)
@@ -35,7 +35,7 @@ async def stream(world: World, traffic: list[Traffic], embedder: str | None) -> 
             await online.live.close()
 
 
-def row_of(name: str, learnt: list[Learnt], f1: Interval, rho: Interval) -> dict[str, Any]:
+def row_of(name: str, learnt: list[StreamRow], f1: Interval, rho: Interval) -> dict[str, Any]:
     n = len(learnt)
     return {
         "seed": name,
@@ -70,7 +70,7 @@ def main() -> None:
         print("| seed | F1 flat | F1 online | difference | actions flat | actions online | ratio |")
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
     rows: list[dict[str, Any]] = []
-    scores, actions, whole = list[Sampled](), list[Sampled](), list[Learnt]()
+    scores, actions, whole = list[Sampled](), list[Sampled](), list[StreamRow]()
     for seed in map(int, arguments.seeds.split(",")):
         world = generate(people=arguments.people, seed=seed)
         traffic = skewed_traffic(world, arguments.questions, seed)

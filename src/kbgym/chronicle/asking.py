@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from random import Random
 
-from kbgym.chronicle.questions import DEEPEST, Slots, Template, templates
+from kbgym.chronicle.questions import DEEPEST, QuestionTemplate, Slots, templates
 from kbgym.chronicle.timeline import PARENTS
 from kbgym.chronicle.wordings import NAME, Wording, every, fill, iso, spoken, value_of, wordings
 
@@ -15,7 +15,7 @@ _EXTREMES = ("oldest-city", "youngest-hobby", "oldest-job")
 _RELATIONS = ("spouse", *PARENTS)
 
 
-def ask(template: Template, slots: Slots, half: str, rng: Random) -> str:
+def ask(template: QuestionTemplate, slots: Slots, half: str, rng: Random) -> str:
     """Return a question in a wording of a half, "open" or "held_out"."""
 
     def choose(group: str, name: str) -> Wording:
@@ -34,7 +34,7 @@ def ask(template: Template, slots: Slots, half: str, rng: Random) -> str:
     return fill(choose("questions", name), {"N": phrase[:1].lower() + phrase[1:]})
 
 
-def _values(template: Template, slots: Slots) -> dict[str, str]:
+def _values(template: QuestionTemplate, slots: Slots) -> dict[str, str]:
     values: dict[str, str] = {}
     for kind, slot in zip(template.slots, slots, strict=True):
         if kind in ("person", "date", "source"):
@@ -45,11 +45,11 @@ def _values(template: Template, slots: Slots) -> dict[str, str]:
 
 
 @cache
-def _all() -> dict[str, Template]:
+def _all() -> dict[str, QuestionTemplate]:
     return templates(DEEPEST)
 
 
-def read(text: str) -> tuple[Template, Slots] | None:
+def read(text: str) -> tuple[QuestionTemplate, Slots] | None:
     """Return the template and the slots of a question, or None if it has no known wording."""
     for template in _all().values():
         if not template.path and template.ask not in ("source", "extreme"):
@@ -67,7 +67,7 @@ def read(text: str) -> tuple[Template, Slots] | None:
     return None
 
 
-def _found(template: Template, match: re.Match[str]) -> tuple[Template, Slots] | None:
+def _found(template: QuestionTemplate, match: re.Match[str]) -> tuple[QuestionTemplate, Slots] | None:
     groups = match.groupdict()
     if "N" in groups and not re.fullmatch(NAME, groups["N"]):
         return _of_phrase(template, groups["N"]) if template.ask == "value" else None
@@ -76,11 +76,11 @@ def _found(template: Template, match: re.Match[str]) -> tuple[Template, Slots] |
     return template, (*slots, *([iso(groups["D"])] if "D" in groups else []), *values)
 
 
-def _kinds(template: Template) -> Sequence[str]:
+def _kinds(template: QuestionTemplate) -> Sequence[str]:
     return [kind for kind in template.slots if kind not in ("person", "date", "source")]
 
 
-def _of_phrase(template: Template, phrase: str) -> tuple[Template, Slots] | None:
+def _of_phrase(template: QuestionTemplate, phrase: str) -> tuple[QuestionTemplate, Slots] | None:
     """Return the template that asks for the same attribute of a relative or of an extreme."""
     if named := _extreme(phrase):
         further = _all().get(f"{named[0]}-{template.kind}")

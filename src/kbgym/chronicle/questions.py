@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from kbgym.chronicle.timeline import Report, Timeline
+from kbgym.chronicle.timeline import DatedReport, Timeline
 from kbgym.chronicle.wordings import spoken
 
 Slots = tuple[str, ...]
@@ -35,7 +35,7 @@ _WORDS = """zero one two three four five six seven eight nine ten eleven twelve 
     seventeen eighteen nineteen twenty""".split()
 
 
-class Template(NamedTuple):
+class QuestionTemplate(NamedTuple):
     """A form of question.
 
     Attributes:
@@ -59,7 +59,7 @@ class Template(NamedTuple):
 
 class Solution(NamedTuple):
     golds: tuple[str, ...]
-    reports: list[Report]
+    reports: list[DatedReport]
     unanswerable: bool = False
 
 
@@ -81,7 +81,7 @@ _ORDER = {"oldest": min, "youngest": max}
 _EXTREMES = ("oldest-city", "youngest-hobby", "oldest-job")
 
 
-def templates(depth: int = 3) -> dict[str, Template]:
+def templates(depth: int = 3) -> dict[str, QuestionTemplate]:
     """Return the templates, three of each class; the third is reserved. `depth` is the longest path of relatives."""
     p = "person"
     rows: list[tuple[str, str, tuple[str, ...], str, str, str]] = []  # class, ask, slots, wording, kind, other
@@ -107,17 +107,17 @@ def templates(depth: int = 3) -> dict[str, Template]:
     found = {}
     for class_, ask, slots, name, kind, other in rows:
         seen[class_] = seen.get(class_, 0) + 1
-        found[name] = Template(name, class_, seen[class_] == 3, ask, slots, name, kind, other)
+        found[name] = QuestionTemplate(name, class_, seen[class_] == 3, ask, slots, name, kind, other)
     for class_, paths in list(_STEPS.items())[: max(0, depth - 1)]:
         for place, (kind, path) in enumerate(paths):
             name = f"{path.replace(' ', '-')}-{kind}"
-            found[name] = Template(
+            found[name] = QuestionTemplate(
                 name, class_, place == 2, "value", (p,), f"value-{kind}", kind, "", tuple(path.split())
             )
     return found
 
 
-def answer(timeline: Timeline, template: Template, slots: Slots) -> Solution | None:
+def answer(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution | None:
     """Return the golds of a question and the reports that support them, or None if it is invalid."""
     solution = _ASKS[template.ask](timeline, template, slots)
     if solution is None:
@@ -126,7 +126,7 @@ def answer(timeline: Timeline, template: Template, slots: Slots) -> Solution | N
     return solution._replace(reports=list(dict.fromkeys([*solution.reports, *renamed])))
 
 
-def relative(timeline: Timeline, person: str, relation: str) -> tuple[str, Report] | None:
+def relative(timeline: Timeline, person: str, relation: str) -> tuple[str, DatedReport] | None:
     """Return a person's spouse, mother or father, and the report that states it."""
     if relation == "spouse":
         return timeline.spouse(person)
@@ -134,9 +134,9 @@ def relative(timeline: Timeline, person: str, relation: str) -> tuple[str, Repor
     return None if report is None else (report.value, report)
 
 
-def _value(timeline: Timeline, template: Template, slots: Slots) -> Solution | None:
+def _value(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution | None:
     person, visited = slots[0], {slots[0]}
-    reports: list[Report] = []
+    reports: list[DatedReport] = []
     for relation in template.path:
         found = relative(timeline, person, relation)
         if found is None:
@@ -150,19 +150,19 @@ def _value(timeline: Timeline, template: Template, slots: Slots) -> Solution | N
     return Solution(UNKNOWN, [], True) if last is None else Solution((last.value,), [*reports, last])
 
 
-def _source(timeline: Timeline, template: Template, slots: Slots) -> Solution:
+def _source(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution:
     source, person = slots
     told = [report for report in timeline.reports(template.kind, person) if report.source == source]
     last = max(told, key=lambda report: report.date, default=None)
     return Solution(UNKNOWN, [], True) if last is None or last.ended else Solution((last.value,), [last])
 
 
-def _as_of(timeline: Timeline, template: Template, slots: Slots) -> Solution:
+def _as_of(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution:
     last = timeline.current(template.kind, slots[0], until=slots[1])
     return Solution(UNKNOWN, [], True) if last is None else Solution((last.value,), [last])
 
 
-def _before(timeline: Timeline, template: Template, slots: Slots) -> Solution | None:
+def _before(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution | None:
     history = timeline.history(template.kind, slots[0])
     if not history or any(report.ended for report in history[-2:]):
         return None
@@ -170,7 +170,7 @@ def _before(timeline: Timeline, template: Template, slots: Slots) -> Solution | 
     return Solution(UNKNOWN, [], True) if len(values) < 2 else Solution((values[-2].value,), values[-2:])
 
 
-def _since(timeline: Timeline, template: Template, slots: Slots) -> Solution | None:
+def _since(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution | None:
     last = timeline.current(template.kind, slots[0])
     if last is None:
         return Solution(UNKNOWN, [], True)
@@ -182,12 +182,12 @@ def _since(timeline: Timeline, template: Template, slots: Slots) -> Solution | N
     return Solution((spoken(first.date), first.date), [first])
 
 
-def _count(timeline: Timeline, template: Template, slots: Slots) -> Solution:
+def _count(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution:
     found = timeline.holders(template.kind, slots[0])
     return _number(len(found), list(found.values()))
 
 
-def _number(count: int, reports: list[Report]) -> Solution:
+def _number(count: int, reports: list[DatedReport]) -> Solution:
     if not count:
         return Solution(NONE, [], True)
     return Solution(numeral(count), reports)
@@ -198,22 +198,22 @@ def numeral(count: int) -> tuple[str, ...]:
     return (str(count), _WORDS[count]) if count < len(_WORDS) else (str(count),)
 
 
-def _names(found: Mapping[str, Sequence[Report]]) -> Solution | None:
+def _names(found: Mapping[str, Sequence[DatedReport]]) -> Solution | None:
     if not found:
         return Solution(NONE, [], True)
     reports = [report for told in found.values() for report in told]
     return Solution((", ".join(sorted(found)),), reports) if len(found) <= MOST_LISTED else None
 
 
-def _list(timeline: Timeline, template: Template, slots: Slots) -> Solution | None:
+def _list(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution | None:
     return _names({one: (report,) for one, report in timeline.holders(template.kind, slots[0]).items()})
 
 
-def _friends_of(timeline: Timeline, template: Template, slots: Slots) -> Solution | None:
+def _friends_of(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution | None:
     return _names({one: (report,) for one, report in timeline.friends(slots[0]).items()})
 
 
-def _extreme(timeline: Timeline, template: Template, slots: Slots) -> Solution | None:
+def _extreme(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution | None:
     holders = timeline.holders(template.kind, slots[0])
     births = {one: born for one in holders if (born := timeline.current("born", one)) is not None}
     if not births:
@@ -226,19 +226,19 @@ def _extreme(timeline: Timeline, template: Template, slots: Slots) -> Solution |
     return None if last is None else Solution((last.value,), [*reports, last])
 
 
-def _join(timeline: Timeline, template: Template, slots: Slots) -> Solution | None:
+def _join(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution | None:
     one = timeline.holders(template.kind, slots[0])
     other = timeline.holders(template.other, slots[1])
     return _names({name: (report, other[name]) for name, report in one.items() if name in other})
 
 
-def _friends(timeline: Timeline, template: Template, slots: Slots) -> Solution | None:
+def _friends(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution | None:
     holders = timeline.holders(template.kind, slots[1])
     friends = timeline.friends(slots[0])
     return _names({name: (report, holders[name]) for name, report in friends.items() if name in holders})
 
 
-def _compare(timeline: Timeline, template: Template, slots: Slots) -> Solution | None:
+def _compare(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solution | None:
     one, other = (timeline.holders(template.kind, value) for value in slots)
     if not one and not other:
         return Solution(NONE, [], True)
@@ -246,7 +246,7 @@ def _compare(timeline: Timeline, template: Template, slots: Slots) -> Solution |
     return _number(more, [*one.values(), *other.values()]) if more > 0 and other else None
 
 
-_ASKS: dict[str, Callable[[Timeline, Template, Slots], Solution | None]] = {
+_ASKS: dict[str, Callable[[Timeline, QuestionTemplate, Slots], Solution | None]] = {
     "value": _value,
     "source": _source,
     "as-of": _as_of,

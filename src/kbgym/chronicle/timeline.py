@@ -20,7 +20,7 @@ _RANK = {source: place for place, source in enumerate(SOURCES)}
 Fact = tuple[str, ...]
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+class DatedReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """A statement of one document.
 
     Attributes:
@@ -53,15 +53,15 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
 class Timeline:
     """Reports by fact, with the state at a date."""
 
-    def __init__(self, reports: Iterable[Report] = ()) -> None:
-        self._of: dict[Fact, list[Report]] = {}
+    def __init__(self, reports: Iterable[DatedReport] = ()) -> None:
+        self._of: dict[Fact, list[DatedReport]] = {}
         self._related: dict[str, dict[str, None]] = {}
-        self._holders: dict[tuple[str, str], list[Report]] | None = None
-        self.named: dict[str, Report] = {}  # by alias: the report that introduces it
+        self._holders: dict[tuple[str, str], list[DatedReport]] | None = None
+        self.named: dict[str, DatedReport] = {}  # by alias: the report that introduces it
         for report in reports:
             self.add(report)
 
-    def add(self, report: Report) -> None:
+    def add(self, report: DatedReport) -> None:
         self._holders = None
         self._of.setdefault(report.fact, []).append(report)
         if report.relation in ALIASES:
@@ -70,13 +70,13 @@ class Timeline:
             self._related.setdefault(report.subject, {})[report.value] = None
             self._related.setdefault(report.value, {})[report.subject] = None
 
-    def reports(self, *fact: str) -> Sequence[Report]:
+    def reports(self, *fact: str) -> Sequence[DatedReport]:
         """Return all reports on a fact in the order in which they were added."""
         return self._of.get(fact, ())
 
-    def history(self, *fact: str, until: str = NOW) -> list[Report]:
+    def history(self, *fact: str, until: str = NOW) -> list[DatedReport]:
         """Return the report that counts for each date, in order of dates."""
-        best: dict[str, Report] = {}
+        best: dict[str, DatedReport] = {}
         for report in self._of.get(fact, ()):
             if report.date <= until:
                 other = best.get(report.date)
@@ -84,12 +84,12 @@ class Timeline:
                     best[report.date] = report
         return [best[date] for date in sorted(best)]
 
-    def current(self, *fact: str, until: str = NOW) -> Report | None:
+    def current(self, *fact: str, until: str = NOW) -> DatedReport | None:
         """Return the report that establishes a fact at a date, or None if nothing is on record."""
         last = self.history(*fact, until=until)[-1:]
         return last[0] if last and not last[0].ended else None
 
-    def spouse(self, person: str) -> tuple[str, Report] | None:
+    def spouse(self, person: str) -> tuple[str, DatedReport] | None:
         """Return the spouse of a person and the report that states it, from either end."""
         for other in self._related.get(person, ()):
             for one, two in ((person, other), (other, person)):
@@ -98,12 +98,12 @@ class Timeline:
                     return other, report
         return None
 
-    def friends(self, person: str) -> dict[str, Report]:
+    def friends(self, person: str) -> dict[str, DatedReport]:
         """Return the present friends of a person, each with the report that establishes the friendship."""
         found = {other: self.current("friend", *sorted((person, other))) for other in self._related.get(person, ())}
         return {other: report for other, report in found.items() if report is not None}
 
-    def holders(self, attribute: str, value: str) -> dict[str, Report]:
+    def holders(self, attribute: str, value: str) -> dict[str, DatedReport]:
         """Return all people who have a value at present, each with the report that establishes it."""
         if self._holders is None:
             self._holders = {}

@@ -93,7 +93,7 @@ def person_slots(name: str, pronouns: Mapping[str, str] | None = None) -> dict[s
     return {"N": name, **(pronouns or {"S": name, "O": name, "P": f"{name}'s"})}
 
 
-class Statement(NamedTuple):
+class ParsedStatement(NamedTuple):
     """The content of a sentence; the subject is "" if the sentence only has a pronoun."""
 
     relation: str
@@ -103,7 +103,7 @@ class Statement(NamedTuple):
 
 
 @cache
-def statement(sentence: str) -> Statement | None:
+def statement(sentence: str) -> ParsedStatement | None:
     """Read a sentence of a document, or return None if it has no known wording."""
     for relation in _tables()["documents"]:
         for wording in every("documents", relation):
@@ -112,7 +112,7 @@ def statement(sentence: str) -> Statement | None:
                 name = found.get("N") or found.get("S") or found.get("O") or found.get("P") or ""
                 subject = name.removesuffix("'s") if " " in name else ""
                 kind = found["R"] if relation == "parent" else relation
-                return Statement(kind, subject, value_of(relation, found["V"]), wording.ended)
+                return ParsedStatement(kind, subject, value_of(relation, found["V"]), wording.ended)
     return None
 
 

@@ -25,7 +25,7 @@ from kbgym.serving.learning.agenda import AgendaFollower, Item
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import QuestionLog
 from kbgym.serving.learning.report import digest, learning_of, standing
-from kbgym.serving.learning.setup import Learnt, curate_idle, learn_traffic, open_online, read_traffic
+from kbgym.serving.learning.setup import StreamRow, curate_idle, learn_traffic, open_online, read_traffic
 from kbgym.trace.corrections import Corrections
 from kbgym.trace.replay import replaying
 from kbgym.trace.url import shown
@@ -110,14 +110,14 @@ def _learn_from(place: str, traffic: Path, window: int, flags: dict[str, Any]) -
     return result, _learn_text(shown(place), result)
 
 
-async def _learn(online: Online, rows: list[Any], tick: ProgressCallback) -> list[Learnt]:
+async def _learn(online: Online, rows: list[Any], tick: ProgressCallback) -> list[StreamRow]:
     try:
         return await learn_traffic(online, rows, tick)
     finally:
         await online.live.close()
 
 
-def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
+def report(learnt: list[StreamRow], online: Online, size: int) -> dict[str, Any]:
     """Return the means of the served and of the frozen flat store, in all and by window."""
     windows = [(start, learnt[start : start + size]) for start in range(0, len(learnt), size)]
     return {
@@ -132,7 +132,7 @@ def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
     }
 
 
-def _means(learnt: list[Learnt]) -> dict[str, float]:
+def _means(learnt: list[StreamRow]) -> dict[str, float]:
     fields = {"f1": "f1", "f1_flat": "flat_f1", "actions": "actions", "actions_flat": "flat_actions"}
     return {name: round(fmean(getattr(one, field) for one in learnt), 4) for name, field in fields.items()}
 

@@ -123,7 +123,7 @@ def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
     )
 
 
-class Graded(Protocol):
+class Gradable(Protocol):
     """The fields of a question that determine its grading."""
 
     @property
@@ -136,7 +136,7 @@ class Graded(Protocol):
     def members(self) -> Sequence[str]: ...
 
 
-def grade_question(answer: str | None, question: Graded) -> Grade:
+def grade_question(answer: str | None, question: Gradable) -> Grade:
     """Grade the answer to a question. No answer scores 0."""
     if answer is None:
         return Grade(0.0, 0.0)

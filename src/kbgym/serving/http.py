@@ -30,7 +30,7 @@ from kbgym.serving.learning.question_log import Asked, Refusal, plain_line
 from kbgym.serving.learning.report import Learning, learning_of
 from kbgym.serving.mcp_http import SESSION, McpEndpoint
 from kbgym.serving.mcp_tools import Opened, StoreToolbox
-from kbgym.serving.middleware import BODY_SECONDS, Guard, Measured, Metrics, Quota, RateLimit, check_json, refuse
+from kbgym.serving.middleware import BODY_SECONDS, Guard, Metrics, Quota, RateLimit, RequestMetrics, check_json, refuse
 from kbgym.serving.openapi import (
     ActionReply,
     AskBody,
@@ -298,7 +298,7 @@ def make_app(
     if cors:
         headers, methods = ["Authorization", "Content-Type", "Kbgym-Question", "Kbgym-Session"], ["GET", "POST"]
         guarded = CORSMiddleware(guarded, allow_origins=list(cors), allow_methods=methods, allow_headers=headers)
-    return Measured(guarded, api.metrics, routes)
+    return RequestMetrics(guarded, api.metrics, routes)
 
 
 # -- requests and responses --------------------------------------------------------------------------------------------

@@ -238,7 +238,7 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
-class Measured:
+class RequestMetrics:
     """Count every reply by route, status and latency; unknown paths count as `other`."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, routes: Sequence[BaseRoute]) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from kbgym.chronicle.asking import read
-from kbgym.chronicle.questions import Slots, Template, answer, relative
-from kbgym.chronicle.timeline import ALIASES, ATTRIBUTES, Report, Timeline
+from kbgym.chronicle.questions import QuestionTemplate, Slots, answer, relative
+from kbgym.chronicle.timeline import ALIASES, ATTRIBUTES, DatedReport, Timeline
 from kbgym.chronicle.wordings import sentences, statement
 from kbgym.gym.actions import Action, Answer, Read, Search
 from kbgym.gym.observations import documents
@@ -44,7 +44,7 @@ class ReportReader(PlannedPolicy):
 
     def __init__(self) -> None:
         super().__init__(self._plan, self._last)
-        self._reports: dict[tuple[str, int], Report] = {}
+        self._reports: dict[tuple[str, int], DatedReport] = {}
         self._full: dict[str, str] = {}  # full names by alias
         self._headings: dict[str, str] = {}  # documents without reports, by id
         self._opened: set[str] = set()
@@ -77,12 +77,12 @@ class ReportReader(PlannedPolicy):
             self._known = Timeline(report for report in named if self._counts(report))
         return self._known
 
-    def _counts(self, report: Report) -> bool:
+    def _counts(self, report: DatedReport) -> bool:
         """Return False for a member that is not under the index of its value."""
         members = self._whole.get((report.relation, report.value))
         return members is None or report.document in members
 
-    def _named(self, report: Report) -> Report:
+    def _named(self, report: DatedReport) -> DatedReport:
         """Return a report with full names."""
         if report.relation in ALIASES or report.subject not in self._full:
             return report
@@ -90,7 +90,7 @@ class ReportReader(PlannedPolicy):
 
     # -- gathering -----------------------------------------------------------------------------------------------------
 
-    def _gather(self, template: Template, slots: Slots) -> Gathering:
+    def _gather(self, template: QuestionTemplate, slots: Slots) -> Gathering:
         match template.ask:
             case "value":
                 yield from self._follow(template, slots[0])
@@ -117,7 +117,7 @@ class ReportReader(PlannedPolicy):
             case "extreme":
                 yield from self._extreme(template, slots[0])
 
-    def _follow(self, template: Template, person: str) -> Gathering:
+    def _follow(self, template: QuestionTemplate, person: str) -> Gathering:
         for relation in template.path:
             yield from self._look_up(relation, person)
             found = relative(self.timeline, person, relation)
@@ -126,7 +126,7 @@ class ReportReader(PlannedPolicy):
             person = found[0]
         yield from self._look_up(template.kind, person)
 
-    def _extreme(self, template: Template, value: str) -> Gathering:
+    def _extreme(self, template: QuestionTemplate, value: str) -> Gathering:
         yield from self._members(template.kind, value)
         yield from self._each("born", self.timeline.holders(template.kind, value))
         if template.other:
@@ -211,7 +211,7 @@ class ReportReader(PlannedPolicy):
                 return inside
         return []
 
-    def _of(self, document: str) -> list[Report]:
+    def _of(self, document: str) -> list[DatedReport]:
         return [report for report in self._reports.values() if report.document == document]
 
     def _take_in(self, shown: Shown) -> None:
@@ -229,7 +229,7 @@ class ReportReader(PlannedPolicy):
                 person = person or said.subject
                 told: dict[str, Any] = {"document": id, "start": start, "ended": said.ended}
                 subject = said.subject or person
-                self._reports[id, start] = Report(said.relation, subject, said.value, day, source, **told)
+                self._reports[id, start] = DatedReport(said.relation, subject, said.value, day, source, **told)
                 if said.relation in ALIASES:
                     self._full[said.value] = subject
         self._known = None

@@ -24,7 +24,7 @@ class Need(msgspec.Struct, frozen=True):
     f1: float | None
 
 
-class Rejected(msgspec.Struct, frozen=True):
+class RejectedLesson(msgspec.Struct, frozen=True):
     """A lesson that the gate rejected or that failed, and the reason."""
 
     question: str
@@ -48,7 +48,7 @@ class Learning(msgspec.Struct, frozen=True):
     needs: list[Need]
     windows: list[Window]
     corrections: list[Correcting]
-    rejected: list[Rejected]
+    rejected: list[RejectedLesson]
 
 
 def learning_of(questions: QuestionLog, corrections: Corrections, store: Store) -> Learning:
@@ -71,7 +71,9 @@ def learning_of(questions: QuestionLog, corrections: Corrections, store: Store) 
         ],
         list(questions.windows),
         standing(corrections, store),
-        [Rejected(one.question, one.note) for one in latest if one.state in ("refused", "set aside")][-_MOST_REJECTED:],
+        [RejectedLesson(one.question, one.note) for one in latest if one.state in ("refused", "set aside")][
+            -_MOST_REJECTED:
+        ],
     )
 
 

@@ -123,7 +123,7 @@ def open_live(
     )
 
 
-class Learnt(msgspec.Struct, frozen=True):
+class StreamRow(msgspec.Struct, frozen=True):
     """One question of a stream, answered before the store learnt from it, and on the flat store."""
 
     id: str
@@ -133,7 +133,9 @@ class Learnt(msgspec.Struct, frozen=True):
     flat_actions: int
 
 
-async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: ProgressCallback | None = None) -> list[Learnt]:
+async def learn_traffic(
+    online: Online, rows: Sequence[Traffic], tick: ProgressCallback | None = None
+) -> list[StreamRow]:
     """Ask, grade and learn from every question in order. Questions of an earlier call are not repeated."""
     flat = flat_environment(online.live)
     settings, learnt = online.settings, []
@@ -147,7 +149,7 @@ async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: ProgressC
         await online.learn()
         asking = QAPair(id, row.question, row.answers, row.unanswerable)
         passed, on_flat = await ask(asking, flat, online.reader, settings.forward_budget, settings.memory)
-        learnt.append(Learnt(id, asked.f1 or 0.0, asked.actions, on_flat.f1, len(passed.steps)))
+        learnt.append(StreamRow(id, asked.f1 or 0.0, asked.actions, on_flat.f1, len(passed.steps)))
         if tick:
             recent = learnt[-20:]
             mean = sum(one.f1 for one in recent) / len(recent)

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from kbgym.chronicle.questions import answer
-from kbgym.chronicle.timeline import SOURCES, Report, Timeline
+from kbgym.chronicle.timeline import SOURCES, DatedReport, Timeline
 from kbgym.errors import BadInput, Damaged
 from kbgym.worlds.people.population import population
 from kbgym.worlds.people3.documents import rules, write
 from kbgym.worlds.people3.history import Dials, Historian
-from kbgym.worlds.people3.questions import DEFAULT_SIZES, Asker, draw, question, reworded, slots_of
+from kbgym.worlds.people3.questions import DEFAULT_SIZES, QuestionSampler, draw, question, reworded, slots_of
 from kbgym.worlds.splits import Sizes
 from kbgym.worlds.updates import Update
 from kbgym.worlds.world import Document, Question, World
@@ -35,8 +35,8 @@ class Facts(msgspec.Struct, frozen=True):
     seed: int
     asked: tuple[str, ...]
     unused: dict[str, tuple[str, ...]]
-    reports: tuple[Report, ...]
-    later: tuple[tuple[Report, ...], ...]  # the reports of each round of updates
+    reports: tuple[DatedReport, ...]
+    later: tuple[tuple[DatedReport, ...], ...]  # the reports of each round of updates
     updates: tuple[Update, ...]
     spans: dict[str, tuple[tuple[str, int, int], ...]]
 
@@ -44,8 +44,8 @@ class Facts(msgspec.Struct, frozen=True):
         """Return the timeline of all reports up to a round of updates."""
         return Timeline([*self.reports, *(report for told in self.later[:rounds] for report in told)])
 
-    def asker(self, rounds: int = 0) -> Asker:
-        return Asker(self.timeline(rounds), self.asked, self.unused, self.dials.depth, self.dials.sources)
+    def asker(self, rounds: int = 0) -> QuestionSampler:
+        return QuestionSampler(self.timeline(rounds), self.asked, self.unused, self.dials.depth, self.dials.sources)
 
 
 def generate(people: int = 500, seed: int = 0, sizes: Sizes = DEFAULT_SIZES, dials: Dials = Dials()) -> World:  # noqa: B008
@@ -78,11 +78,11 @@ def generate(people: int = 500, seed: int = 0, sizes: Sizes = DEFAULT_SIZES, dia
     )
 
 
-def _written(historian: Historian, seed: int) -> tuple[list[tuple[Document, ...]], list[tuple[Report, ...]]]:
+def _written(historian: Historian, seed: int) -> tuple[list[tuple[Document, ...]], list[tuple[DatedReport, ...]]]:
     """Return the initial documents and reports, and those of each round of updates."""
     entries, rng = list(historian.entries()), Random(f"{seed}:v3:documents")
     documents: list[tuple[Document, ...]] = []
-    reports: list[tuple[Report, ...]] = []
+    reports: list[tuple[DatedReport, ...]] = []
     for number in range(historian.dials.rounds + 1):
         of_round = [entry for entry in entries if entry.round == number]
         extra = () if number else rules(historian.dials.sources)

@@ -7,10 +7,10 @@ from random import Random
 
 import msgspec
 
-from kbgym.chronicle.timeline import PARENTS, SOURCES, Report
+from kbgym.chronicle.timeline import PARENTS, SOURCES, DatedReport
 from kbgym.chronicle.wordings import PRONOUNS, every, fill, heading, person_slots, spoken, wordings
 from kbgym.codes import code
-from kbgym.worlds.people3.history import Entry
+from kbgym.worlds.people3.history import HistoryEntry
 from kbgym.worlds.world import Document
 
 _PRONOUN = 0.6  # share of the later sentences of a page that use one where possible
@@ -27,10 +27,15 @@ def rules(sources: int) -> list[str]:
 
 
 def write(
-    entries: Iterable[Entry], genders: Mapping[str, str], half: str, first: int, rng: Random, extra: Iterable[str] = ()
-) -> tuple[list[Document], list[Report]]:
+    entries: Iterable[HistoryEntry],
+    genders: Mapping[str, str],
+    half: str,
+    first: int,
+    rng: Random,
+    extra: Iterable[str] = (),
+) -> tuple[list[Document], list[DatedReport]]:
     """Return documents in random order, numbered from `first`, and their reports with documents and spans."""
-    texts: list[tuple[str, tuple[Report, ...]]] = [(text, ()) for text in extra]
+    texts: list[tuple[str, tuple[DatedReport, ...]]] = [(text, ()) for text in extra]
     texts += [_page(entry.reports, genders[entry.reports[0].subject], half, rng) for entry in entries]
     rng.shuffle(texts)
     documents, reports = [], []
@@ -42,11 +47,11 @@ def write(
     return documents, reports
 
 
-def _people(report: Report) -> tuple[str, ...]:
+def _people(report: DatedReport) -> tuple[str, ...]:
     return (report.subject, report.value) if report.relation in ("friend", "spouse", *PARENTS) else (report.subject,)
 
 
-def _page(reports: tuple[Report, ...], gender: str, half: str, rng: Random) -> tuple[str, tuple[Report, ...]]:
+def _page(reports: tuple[DatedReport, ...], gender: str, half: str, rng: Random) -> tuple[str, tuple[DatedReport, ...]]:
     text = heading(reports[0].source, reports[0].date)
     told = []
     for place, report in enumerate(reports):
@@ -57,7 +62,7 @@ def _page(reports: tuple[Report, ...], gender: str, half: str, rng: Random) -> t
     return text, tuple(told)
 
 
-def _sentence(report: Report, gender: str, half: str, rng: Random) -> str:
+def _sentence(report: DatedReport, gender: str, half: str, rng: Random) -> str:
     """Return a report in a random wording; with a gender, a pronoun may replace the name."""
     table = "parent" if report.relation in PARENTS else report.relation
     chosen = every("documents", table) if half == "all" else wordings("documents", table, half)

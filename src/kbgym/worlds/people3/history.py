@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kbgym.chronicle.timeline import ATTRIBUTES, PARENTS, SOURCES, Report
+from kbgym.chronicle.timeline import ATTRIBUTES, PARENTS, SOURCES, DatedReport
 from kbgym.errors import BadInput
 from kbgym.worlds.people.population import Person, vocabulary
 
@@ -57,10 +57,10 @@ class Dials(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise BadInput(f'wordings must be "all" or "open", not {self.wordings!r}.')
 
 
-class Entry(NamedTuple):
+class HistoryEntry(NamedTuple):
     """The reports of one document, all about one person, of one date and source."""
 
-    reports: tuple[Report, ...]
+    reports: tuple[DatedReport, ...]
     round: int = 0
 
 
@@ -101,7 +101,7 @@ class Historian:
         self._taken: dict[tuple[str, str], list[str]] = {}  # values by attribute and person, in order of time
         self._alias = dict(self._aliases())
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[HistoryEntry]:
         """Yield all entries in order of periods."""
         friendships = yield from self._base()
         share = 2.25 * self.dials.time
@@ -115,7 +115,7 @@ class Historian:
 
     # -- base reports -------------------------------------------------------------------------------------------------
 
-    def _base(self) -> Generator[Entry, None, list[Pair]]:
+    def _base(self) -> Generator[HistoryEntry, None, list[Pair]]:
         """Yield the first reports of all people; return the friendships as pairs of names."""
         rng = self._rng
         friendships: list[Pair] = []
@@ -141,7 +141,7 @@ class Historian:
 
     def _written(
         self, person: Person, told: list[tuple[str, str]], years: tuple[int, int], number: int, ended: bool = False
-    ) -> Iterator[Entry]:
+    ) -> Iterator[HistoryEntry]:
         """Yield entries of up to `passage` reports on a person; another source of that date disputes some."""
         rng, most = self._rng, self.dials.passage
         rng.shuffle(told)
@@ -152,20 +152,22 @@ class Historian:
             day, source = self._day(years), self._source()
             alias = self._alias.get(person.name, ("", ""))[1]
             used = alias if alias and chunk[0][0] != "born" and rng.random() < 0.5 else ""
-            made = [Report(kind, person.name, value, day, source, ended=ended, alias=used) for kind, value in chunk]
-            yield Entry(tuple(made), number)
+            made = [
+                DatedReport(kind, person.name, value, day, source, ended=ended, alias=used) for kind, value in chunk
+            ]
+            yield HistoryEntry(tuple(made), number)
             for report in made:
                 disputable = report.relation in ATTRIBUTES and not ended and len(self._sources) > 1
                 if disputable and rng.random() < _DISPUTED:
                     other = rng.choice([one for one in self._sources if one != source])
                     losing = SOURCES.index(other) > SOURCES.index(source)
                     value = self._new_value(report.relation, person.name, front=losing)
-                    yield Entry((Report(report.relation, person.name, value, day, other),), number)
+                    yield HistoryEntry((DatedReport(report.relation, person.name, value, day, other),), number)
 
-    def _alias_entry(self, person: Person) -> Iterator[Entry]:
+    def _alias_entry(self, person: Person) -> Iterator[HistoryEntry]:
         if person.name in self._alias:
             kind, alias = self._alias[person.name]
-            yield Entry((Report(kind, person.name, alias, self._day(BASE), self._source()),))
+            yield HistoryEntry((DatedReport(kind, person.name, alias, self._day(BASE), self._source()),))
 
     def _aliases(self) -> Iterator[tuple[str, tuple[str, str]]]:
         """Yield people with a second name, and that name; names are unique."""
@@ -188,7 +190,7 @@ class Historian:
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
-    def _changes(self, years: tuple[int, int], share: float, number: int) -> Iterator[Entry]:
+    def _changes(self, years: tuple[int, int], share: float, number: int) -> Iterator[HistoryEntry]:
         """Yield reports of new values and withdrawals for a share of all attributes."""
         for person in self._people:
             new: list[tuple[str, str]] = []
@@ -207,12 +209,14 @@ class Historian:
 
     def _ends(
         self, friendships: Sequence[Pair], share: float, years: tuple[int, int], number: int
-    ) -> Generator[Entry, None, list[Pair]]:
+    ) -> Generator[HistoryEntry, None, list[Pair]]:
         """Yield reports that end a share of friendships; return the others."""
         left = []
         for pair in friendships:
             if self._rng.random() < share:
-                yield Entry((Report("friend", *pair, self._day(years), self._source(), ended=True),), number)
+                yield HistoryEntry(
+                    (DatedReport("friend", *pair, self._day(years), self._source(), ended=True),), number
+                )
             else:
                 left.append(pair)
         return left

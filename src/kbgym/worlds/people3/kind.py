@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kbgym.chronicle.timeline import ATTRIBUTES, PARENTS, Report
+from kbgym.chronicle.timeline import ATTRIBUTES, PARENTS, DatedReport
 from kbgym.worlds.people.kind import INDEX_TEXTS
 from kbgym.worlds.people3 import KIND, facts_of, pool
 from kbgym.worlds.people3.documents import rules
@@ -23,7 +23,7 @@ class ReportedTruth(PersonTruth):
         facts = facts_of(world)
         self.timeline = facts.timeline(world.facts.get("round", 0))
         people = {name for document in world.documents for name in document.about}
-        self.relatives: dict[str, dict[str, list[tuple[str, Report]]]] = {}
+        self.relatives: dict[str, dict[str, list[tuple[str, DatedReport]]]] = {}
         for name in sorted(people):
             for relation in PARENTS:
                 if (report := self.timeline.current(relation, name)) is not None:

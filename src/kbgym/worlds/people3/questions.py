@@ -10,7 +10,7 @@ from random import Random
 import msgspec
 
 from kbgym.chronicle.asking import ask
-from kbgym.chronicle.questions import Slots, Solution, Template, answer, templates
+from kbgym.chronicle.questions import QuestionTemplate, Slots, Solution, answer, templates
 from kbgym.chronicle.timeline import ATTRIBUTES, SOURCES, Timeline
 from kbgym.errors import BadInput
 from kbgym.worlds.splits import Sizes, interleave, shares
@@ -22,10 +22,10 @@ LISTS = ("list", "friends-of", "join", "friends")  # asks whose golds are names
 _UNANSWERABLE = 125  # per thousand
 _LAST_DAY = "2027-12-31"
 
-Instance = tuple[Template, Slots, Solution]
+Instance = tuple[QuestionTemplate, Slots, Solution]
 
 
-class Asker:
+class QuestionSampler:
     """The instances of every template in a world."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Asker:
         last = self.timeline.current(kind, person)
         return last.value if last else self._unused[kind][0]
 
-    def instances(self, template: Template, seed: str) -> Iterator[Instance]:
+    def instances(self, template: QuestionTemplate, seed: str) -> Iterator[Instance]:
         """Yield every valid instance, in random order."""
         seen: set[Slots] = set()
         for slots in self._candidates(template, Random(f"{seed}:{template.name}")):
@@ -50,7 +50,7 @@ class Asker:
                 seen.add(slots)
                 yield template, slots, solution
 
-    def _candidates(self, template: Template, rng: Random) -> Iterator[Slots]:
+    def _candidates(self, template: QuestionTemplate, rng: Random) -> Iterator[Slots]:
         people = rng.sample(self._asked, len(self._asked))
         match template.ask:
             case "source":
@@ -90,7 +90,7 @@ class Asker:
             yield one, other
 
 
-def draw(asker: Asker, sizes: Sizes, seed: int) -> list[Question]:
+def draw(asker: QuestionSampler, sizes: Sizes, seed: int) -> list[Question]:
     """Draw the questions of all splits, and the test questions again in held-out wordings."""
     parts = sizes.parts()
     plan = [_plan(asker.templates, reserved, size, turn) for turn, (_, reserved, size) in enumerate(parts)]
@@ -104,14 +104,14 @@ def draw(asker: Asker, sizes: Sizes, seed: int) -> list[Question]:
     return found
 
 
-def reworded(found: Sequence[Question], kinds: Mapping[str, Template], seed: int) -> Iterator[Question]:
+def reworded(found: Sequence[Question], kinds: Mapping[str, QuestionTemplate], seed: int) -> Iterator[Question]:
     """Yield questions in held-out wordings."""
     for one in found:
         text = ask(kinds[one.template], slots_of(one), "held_out", Random(f"{seed}:reworded:{one.id}"))
         yield msgspec.structs.replace(one, id=f"{one.id}-reworded", split=f"{one.split}-reworded", text=text)
 
 
-def question(template: Template, slots: Slots, solution: Solution, id: str, split: str, seed: int) -> Question:
+def question(template: QuestionTemplate, slots: Slots, solution: Solution, id: str, split: str, seed: int) -> Question:
     """Return an instance as a question in an open wording."""
     return Question(
         id=id,
@@ -130,7 +130,7 @@ def slots_of(question: Question) -> Slots:
     return tuple(key.value for key in question.keys)
 
 
-def _plan(kinds: Mapping[str, Template], reserved: bool, size: int, turn: int) -> Counter[str]:
+def _plan(kinds: Mapping[str, QuestionTemplate], reserved: bool, size: int, turn: int) -> Counter[str]:
     """Return the number of questions of each template, as evenly as possible."""
     names = [name for name, template in kinds.items() if template.reserved == reserved]
     return Counter({names[(place + 7 * turn) % len(names)]: 0 for place in range(len(names))}) + Counter(
@@ -138,7 +138,7 @@ def _plan(kinds: Mapping[str, Template], reserved: bool, size: int, turn: int) -
     )
 
 
-def _without_answer(kinds: Mapping[str, Template], wanted: Mapping[str, int]) -> dict[str, int]:
+def _without_answer(kinds: Mapping[str, QuestionTemplate], wanted: Mapping[str, int]) -> dict[str, int]:
     """Return the number of unanswerable questions of each template: an eighth of every class."""
     classes: dict[str, list[str]] = {}
     for name in wanted:
@@ -150,7 +150,7 @@ def _without_answer(kinds: Mapping[str, Template], wanted: Mapping[str, int]) ->
     return found
 
 
-def _drawn(asker: Asker, name: str, wanted: int, without: int, seed: int) -> list[Instance]:
+def _drawn(asker: QuestionSampler, name: str, wanted: int, without: int, seed: int) -> list[Instance]:
     """Return instances of a template, interspersed with unanswerable ones; no gold is frequent."""
     often: Counter[str] = Counter()  # frequency of names in golds of lists, and of words in other golds
     most = max(1, wanted // MOST_OF_ONE_GOLD)
