@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from kbgym.api.factory import embedder_named
-from kbgym.gym.actions import Action, Result
+from kbgym.gym.actions import Action, Observation, Result
 from kbgym.search.factory import live_engine_for
 from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store
 from kbgym.store.guard import Judge
+from kbgym.trace.events import Event
 from kbgym.trace.live import LiveStore
 from kbgym.trace.replay import Listener
 
@@ -73,3 +74,16 @@ class LiveClient:
     def close(self) -> None:
         self._loop.run_until_complete(self.live.close())
         self._loop.close()
+
+
+class EventListener:
+    """Keeps the events it is told of."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
+        self.events.append(event)
+
+    def clear(self) -> None:
+        self.events = []

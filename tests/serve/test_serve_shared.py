@@ -8,16 +8,15 @@ import itertools
 import postgres
 import pytest
 from family import documents, family
-from live_stores import live_store
+from live_stores import EventListener, live_store
 
 from kbgym.backends.postgres import writer as writer_module
 from kbgym.errors import BadInput, Failed
-from kbgym.gym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Observation, Read, Search
+from kbgym.gym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Read, Search
 from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store, source
 from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import save_store
-from kbgym.trace.events import Event
 from kbgym.trace.live import LiveStore
 
 IDS = documents(family())
@@ -32,21 +31,8 @@ def url(cluster: postgres.Cluster) -> str:
     return place
 
 
-class Heard:
-    """A listener that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
-        self.events.append(event)
-
-    def clear(self) -> None:
-        self.events = []
-
-
 def opened_twice(url: str, count: int = 2, write: bool = True) -> list[LiveStore]:
-    return [live_store(url, [Heard()], write=write) for _ in range(count)]
+    return [live_store(url, [EventListener()], write=write) for _ in range(count)]
 
 
 def settled(url: str, *opened: LiveStore) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from live_stores import live_store
+from live_stores import EventListener, live_store
 from store_fixtures import records
 
-from kbgym.gym.actions import Action, Add, Answer, Answered, Delete, Done, Edit, Link, Observation, Opened, Read
+from kbgym.gym.actions import Action, Add, Answer, Answered, Delete, Done, Edit, Link, Opened, Read
 from kbgym.gym.environment import Step
 from kbgym.gym.policy import Backward, View
 from kbgym.store import Store
@@ -44,23 +44,12 @@ class Played:
         return next(self.actions, Done())
 
 
-class Ear:
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
-        self.events.append(event)
-
-    def clear(self) -> None:
-        self.events = []
-
-
 def tried(
     folder: Path, actions: tuple[Action, ...], work: Callable[[LiveStore, StagedEdits], Awaitable[None]]
 ) -> list[Event]:
     """What is recorded of a pass with these actions when `work` is done with it."""
     save_store(Store(records()), str(folder))
-    ear = Ear()
+    ear = EventListener()
 
     async def playing() -> None:
         live = live_store(folder, [ear])
