@@ -9,13 +9,15 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.analysis.cells import as_csv
@@ -24,7 +26,6 @@ from kbgym.sanitize import number_in
 from kbgym.serving.middleware import LOOPBACK, Guard
 from kbgym.serving.tokens import Client
 from kbgym.viewer import compare, overview, questions, stores
-from kbgym.viewer.assets import assets
 from kbgym.viewer.live import Live
 from kbgym.viewer.maps import Map
 from kbgym.viewer.opened_store import ViewedStore
@@ -42,6 +43,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
+STATIC = StaticFiles(directory=Path(__file__).with_name("static"))
 LAYOUT_WAIT = 2.0  # seconds a request waits for a layout before it replies "not yet"
 
 Handler = Callable[[Request], Any]
@@ -54,7 +56,7 @@ class Viewer:
         self.places = places
         self.live_runs = Live()
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[BaseRoute]:
         data: dict[str, Handler] = {
             "places": self.all_places,
             "about": lambda request: overview.about(self._place(request)),
@@ -79,7 +81,7 @@ class Viewer:
             *found,
             Route("/api/table.csv", _answered(self.table_csv), methods=["GET"]),
             Route("/api/map", _answered(self.map), methods=["GET"]),
-            Route("/assets/{name:path}", asset, methods=["GET"]),
+            Mount("/assets", STATIC),
             *(Route(f"/{name}", page, methods=["GET"]) for name in PAGES),
         ]
 
@@ -182,7 +184,8 @@ class _ReadOnly:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 present = {name.lower() for name, _ in message["headers"]}
-                extra = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                default = HEADERS | {"cache-control": "no-cache"}
+                extra = [(name.encode(), value.encode()) for name, value in default.items()]
                 message["headers"] = [*message["headers"], *(pair for pair in extra if pair[0] not in present)]
             await send(message)
 
@@ -196,23 +199,9 @@ class _ReadOnly:
 # -- requests and responses --------------------------------------------------------------------------------------------
 
 
-def page(request: Request) -> Response:
+async def page(request: Request) -> Response:
     """Serve the page; every URL has the same file."""
-    return _file(request, "index.html")
-
-
-def asset(request: Request) -> Response:
-    return _file(request, request.path_params["name"])
-
-
-def _file(request: Request, name: str) -> Response:
-    found = assets().get(name)
-    if found is None:
-        return _refused(404, "there is no such file.")
-    headers = {"cache-control": "no-cache", "etag": found.tag}
-    if request.headers.get("if-none-match") == found.tag:
-        return Response(status_code=304, headers=headers)
-    return Response(found.body, headers={**headers, "content-type": found.type})
+    return await STATIC.get_response("index.html", request.scope)
 
 
 def _answered(handle: Handler) -> Callable[[Request], Response]:
