@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 
 from kbgym.cli.main import app
-from kbgym.cli.settings import Command, PlaceArgument, verb_settings
+from kbgym.cli.settings import PlaceArgument, verb_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -72,7 +72,6 @@ def parsed(line: str, whole: bool) -> None:
         name, command, words = words[0], command.get_command(click.Context(command), words[0]), words[1:]
         assert command is not None, f"there is no {name}: {line}"
     context = click.Context(command, info_name=name, resilient_parsing=not whole)
-    words = list(command.with_sets(words)) if isinstance(command, Command) else words
     given, _, _ = command.make_parser(context).parse_args(list(words))
     for option in command.params:
         value = given.get(option.name)

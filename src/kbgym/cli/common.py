@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from kbgym.canonical import encode
-from kbgym.cli.settings import Command, options
+from kbgym.cli.settings import Command, flags, options
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.sanitize import number_in, safe_json, safe_text
@@ -44,17 +44,6 @@ class _StorePlace(click.Path):
 
 
 STORE = _StorePlace(exists=True, file_okay=False)
-
-
-def flags(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Combine options into one decorator, in the order in which `--help` lists them."""
-
-    def added(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return added
 
 
 output_options = flags(

@@ -14,8 +14,8 @@ import msgspec
 
 from kbgym.api import open
 from kbgym.api.factory import CASSETTE
-from kbgym.cli.common import Printed, flags, forward_budget, progress, say, search_options, verb
-from kbgym.cli.settings import options, place
+from kbgym.cli.common import Printed, forward_budget, progress, say, search_options, verb
+from kbgym.cli.settings import flags, options, place
 from kbgym.cli.spending import Spending, spending_options, used_by_commands, with_spend
 from kbgym.errors import BadInput, Failed
 from kbgym.experiments.chunks import PASSES, examine_on

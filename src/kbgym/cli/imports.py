@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
 
 import click
 
@@ -12,28 +11,8 @@ from kbgym.cli.main import Verbs
 from kbgym.cli.settings import options
 from kbgym.search.base import SearchKind
 
-# source: the module under kbgym.cli that defines its click command, and its line in `kbgym import --help`
-SOURCES: dict[str, tuple[str, str]] = {
-    "paper-universe": ("imports:paper_universe", "The universe of the paper, as its authors published it."),
-    "phantomwiki": ("imports:phantomwiki", "PhantomWiki, from the output folder of its generator."),
-    "corpus": (
-        "corpus:corpus_command",
-        "Your own documents: Markdown, text, HTML, JSONL, CSV; and questions.",
-    ),
-    "hotpotqa": ("imports:hotpotqa", "HotpotQA, distractor or fullwiki, in its official format."),
-    "2wiki": ("imports:twowiki", "2WikiMultihopQA in its official format."),
-    "musique": ("imports:musique", "MuSiQue in its official format."),
-}
 
-
-class Sources(Verbs):
-    """The sources, loaded on demand like the verbs."""
-
-    verbs: ClassVar = SOURCES
-    sections: ClassVar = {"Sources": " ".join(SOURCES)}
-
-
-@click.group("import", cls=Sources)
+@click.group("import", cls=Verbs, table="import")
 def command() -> None:
     """Make a world from documents or a public question set.
 

@@ -16,8 +16,8 @@ import msgspec
 
 from kbgym.api import open
 from kbgym.api.factory import agenda_for
-from kbgym.cli.common import STORE, Printed, flags, progress, serving_options, serving_settings, verb
-from kbgym.cli.settings import options, place
+from kbgym.cli.common import STORE, Printed, progress, serving_options, serving_settings, verb
+from kbgym.cli.settings import flags, options, place
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback

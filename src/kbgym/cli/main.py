@@ -10,7 +10,9 @@ import importlib
 import io
 import os
 import sys
-from typing import ClassVar
+import tomllib
+from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,33 +21,12 @@ from kbgym import __version__, plugins
 from kbgym.errors import KbgymError
 from kbgym.sanitize import safe_text
 
-# verb: the module that defines its click command (`command`, or the name after a colon), and its line of help
-VERBS: dict[str, tuple[str, str]] = {
-    "init": ("init", "Set up a project: write kbgym.toml and import your documents."),
-    "examples": ("examples", "List the examples in this package, or copy one."),
-    "demo": ("prove:demo_command", "Generate a world, train a store and report the gain, offline."),
-    "prove": ("prove", "Measure whether training helps: exams, training and a verdict; run again to resume."),
-    "doctor": ("doctor", "Check the installation, or that an agent can play."),
-    "generate": ("generate", "Generate a world of fictional people with questions and exact answers."),
-    "import": ("imports", "Import documents or a public question set as a world."),
-    "questions": ("questions", "Draft questions over your documents with a model, for your approval."),
-    "train": ("train", "Train a store on a world's questions; run again to resume."),
-    "exam": ("exam", "Examine a frozen store with an independent reader."),
-    "probe": ("exam:probe_command", "Draw the gradient's question groups for a trained run."),
-    "baseline": ("baseline", "Build an unsupervised store: flat, pages, graphrag, hipporag, raptor, lightrag, oracle."),
-    "experiment": ("experiment", "Run all arms, question groups and seeds; run again to resume."),
-    "report": ("report", "Write every table and figure of an experiment or a run."),
-    "play": ("play", "Let an agent connected over MCP train a store or take an exam."),
-    "store": ("store", "Inspect, copy, verify and restore a store and its history."),
-    "audit": ("audit", "Report coverage, index quality, damage and next steps of a store."),
-    "view": ("view", "Browse runs, experiments and stores on a local page."),
-    "serve": ("serve", "Serve a store to agents over MCP or HTTP, and keep it learning."),
-    "connect": ("connect", "Add a store to an agent's configuration: Claude Code, Codex, Zed and others."),
-    "learn": ("learn", "Learn from traffic, list the agenda, or work it off."),
-    "watch": ("corpus:watch_command", "Keep a store in step with the files it was made from."),
-    "submit": ("export:submit", "Pack an exam for others to check, or verify such a file."),
-    "export": ("export", "Export transcripts for fine-tuning, or a benchmark as a data set."),
-}
+# group: section of its help: verb: where its click command is defined, and its line of help
+TABLE: dict[str, dict[str, dict[str, list[str]]]] = tomllib.loads(
+    Path(__file__).with_name("verbs.toml").read_text(encoding="utf-8")
+)
+SECTIONS = TABLE["kbgym"]
+VERBS = [name for section in SECTIONS.values() for name in section]
 
 ENVIRONMENT = """\b
 Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.
@@ -56,29 +37,22 @@ Environment:
   OPENAI_API_KEY, ANTHROPIC_API_KEY, KBGYM_LOCAL_API_KEY, KBGYM_TOKEN
 """
 
-# The sections of `kbgym --help`.
-SECTIONS = {
-    "Start": "examples init prove demo doctor",
-    "Worlds": "generate import questions",
-    "Training and measurement": "train exam probe baseline experiment report play",
-    "Stores": "store audit view",
-    "Serving": "serve connect learn watch",
-    "Sharing": "submit export",
-}
-
 
 class Verbs(click.Group):
     """A group that imports a verb's module only when that verb is called, so that `--help` is fast."""
 
-    verbs: ClassVar = VERBS
-    sections: ClassVar = SECTIONS
+    def __init__(self, *names: Any, table: str, **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.sections = TABLE[table]
+        self.verbs = {name: verb for section in self.sections.values() for name, verb in section.items()}
+        self.has_plugins = table == "kbgym"
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.verbs)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.verbs:
-            if self.verbs is VERBS and plugins.has("kbgym.commands", name):
+            if self.has_plugins and plugins.has("kbgym.commands", name):
                 added: click.Command = plugins.load("kbgym.commands", name)
                 return added
             near = difflib.get_close_matches(name, self.verbs, 1)
@@ -97,12 +71,12 @@ class Verbs(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, self.verbs))
-        for title, names in self.sections.items():
+        for title, verbs in self.sections.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(widest), self.verbs[name][1]) for name in names.split()])
+                formatter.write_dl([(name.ljust(widest), line) for name, (_, line) in verbs.items()])
 
 
-@click.group(cls=Verbs, epilog=ENVIRONMENT, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, table="kbgym", epilog=ENVIRONMENT, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def app() -> None:
     """Train a knowledge base the way one trains a model.

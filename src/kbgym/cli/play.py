@@ -18,8 +18,8 @@ import click
 from kbgym import __version__
 from kbgym.agents.conversation import Conversation
 from kbgym.agents.trust import PLAYED_LIVE
-from kbgym.cli.common import flags, forward_budget, say, search_options
-from kbgym.cli.settings import Command, option, options, place
+from kbgym.cli.common import forward_budget, say, search_options
+from kbgym.cli.settings import Command, flags, option, options, place
 from kbgym.errors import BadInput, Failed
 from kbgym.gym.tools import Role
 

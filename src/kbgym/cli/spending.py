@@ -16,8 +16,7 @@ import msgspec
 from kbgym.agents.external.command_line import USAGE_FROM, is_command
 from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.canonical import encode
-from kbgym.cli.common import flags
-from kbgym.cli.settings import options
+from kbgym.cli.settings import flags, options
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.sanitize import safe_text

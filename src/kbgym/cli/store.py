@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import click
 import msgspec
@@ -17,35 +17,8 @@ from kbgym.store import ledger
 from kbgym.store.export import FORMATS, export
 from kbgym.trace.url import shown
 
-# verb: the module and attribute that define it, and its line in `kbgym store --help`
-STORE_VERBS: dict[str, tuple[str, str]] = {
-    "search": ("store:search_command", "Search a store as an agent does."),
-    "read": ("store:read_command", "Show a document, its links and its provenance."),
-    "stats": ("store:stats_command", "Count documents, links and provenance."),
-    "export": ("store:export_command", "Write a store as JSON lines, GraphML or CSV."),
-    "copy": ("store:copy_command", "Copy a store with its history to a folder or a database."),
-    "log": ("history:log_command", "List the iterations of a store."),
-    "diff": ("history:diff_command", "Compare two stores, or two iterations of one."),
-    "blame": ("history:blame_command", "Show which question and step wrote a document and its links."),
-    "corrections": ("learn:corrections_command", "List what people corrected or taught."),
-    "rollback": ("history:rollback_command", "Return to an earlier iteration; the history is kept."),
-    "replay": ("history:replay_command", "Rebuild a store from its trace and verify every recorded result."),
-    "prune": ("prune:prune_command", "Delete documents that exams never opened or that did harm."),
-}
 
-
-class StoreVerbs(Verbs):
-    """The verbs of a store, loaded on demand."""
-
-    verbs: ClassVar = STORE_VERBS
-    sections: ClassVar = {
-        "Contents": "search read stats export copy",
-        "History": "log diff blame corrections",
-        "Changes": "rollback replay prune",
-    }
-
-
-@click.group("store", cls=StoreVerbs)
+@click.group("store", cls=Verbs, table="store")
 def command() -> None:
     """Inspect, copy, verify and restore a store.
 

@@ -17,7 +17,6 @@ from kbgym.api.factory import CASSETTE, agents_named, training_settings
 from kbgym.cli.common import (
     Printed,
     agent_options,
-    flags,
     progress,
     say,
     search_options,
@@ -25,7 +24,7 @@ from kbgym.cli.common import (
     verb,
 )
 from kbgym.cli.exam import Where, engine_options
-from kbgym.cli.settings import option, options
+from kbgym.cli.settings import flags, option, options
 from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands, with_spend
 from kbgym.errors import BadInput
 from kbgym.experiments.controls import CONTROLS, controlled
