@@ -23,7 +23,7 @@ def written(tmp_path: Path, text: str, name: str = "qa.csv") -> Path:
 
 
 def read_questions(path: Path, documents, seed: int = 0, old=()) -> MadeQuestions:
-    return make_questions(read_rows(path), documents, seed, old)
+    return make_questions(read_rows(path)[0], documents, seed, old)
 
 
 def test_csv_with_everything(tmp_path):
@@ -97,7 +97,7 @@ def test_twenty_questions_are_split_twelve_six_two_and_stay_so(tmp_path):
 
 
 def test_the_order_of_the_rows_does_not_move_a_question(tmp_path):
-    rows = read_rows(numbered(tmp_path, 20))
+    rows, _ = read_rows(numbered(tmp_path, 20))
     splits = {q.text: q.split for q in make_questions(rows, DOCUMENTS).questions}
     assert {q.text: q.split for q in make_questions(rows[::-1], DOCUMENTS).questions} == splits
 
@@ -178,7 +178,7 @@ def test_an_array_of_questions_or_one_a_line(tmp_path, name):
     read = []
     for content in (json.dumps(rows), "\n".join(map(json.dumps, rows))):
         (tmp_path / name).write_text(content)
-        read.append([(row.text, row.golds) for row in read_rows(tmp_path / name)])
+        read.append([(row.text, row.golds) for row in read_rows(tmp_path / name)[0]])
     assert read[0] == read[1] == [("Who owns the Kestrel?", ("Ingrid", "Falk")), ("Who cooks?", ("Petra",))]
     (tmp_path / name).write_text('[{"question": 1')
     with pytest.raises(BadInput, match=name):

@@ -143,12 +143,12 @@ def test_splits_and_limit_are_the_same_every_time(tmp_path):
 @pytest.mark.parametrize(
     ("dataset", "content", "message"),
     [
-        ("hotpotqa", "{}", "not in the official format"),
+        ("hotpotqa", "{}", "not in the expected format"),
         ("hotpotqa", "[]", "no question"),
         ("2wiki", '[{"_id": "a", "question": "Who?", "context": []}]', "no answer or no supporting facts"),
-        ("musique", '{"id": "2hop__1_2"}', "line 1 is not in the official format"),
+        ("musique", '{"id": "2hop__1_2"}', "line 1 is not in the expected format"),
         ("musique", '{"id": "a", "question": "Who?", "paragraphs": []}', "no answer or no supports"),
-        ("musique", "\xff", "not in the official format"),
+        ("musique", "\xff", "not in the expected format"),
     ],
 )
 def test_other_files_are_refused(tmp_path, dataset, content, message):

@@ -46,8 +46,7 @@ def make(
     structure: Structure | None = None,
 ) -> Made:
     """Read and check everything; sentences that an old world holds keep their ids. `structure` adds links."""
-    drafts: list[str] = []
-    rows = read_rows(questions, drafts) if questions else []  # first: report its errors early
+    rows, drafts = read_rows(questions) if questions else ([], 0)  # first: report its errors early
     corpus = read_corpus(paths, options, [questions] if questions else [], tick)
     documents = tuple(corpus.documents)
     kept = Kept(documents)
@@ -66,7 +65,7 @@ def make(
     asked, lost = MadeQuestions(), 0
     if questions is not None:
         asked = make_questions(rows, documents, seed, old.questions if old else (), corpus.quotes)
-        asked = msgspec.structs.replace(asked, unapproved=len(drafts))
+        asked = msgspec.structs.replace(asked, unapproved=drafts)
     elif old is not None:
         still, lost = keep_questions(old.questions, (document.id for document in documents))
         asked = MadeQuestions(still)

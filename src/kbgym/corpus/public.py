@@ -11,22 +11,20 @@ score without a store.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
-from kbgym.canonical import decode, digest
-from kbgym.corpus.questions import MadeQuestions, QuestionRow, make_questions
+from kbgym.canonical import digest
+from kbgym.corpus.questions import MadeQuestions, QuestionRow, json_entries, make_questions
 from kbgym.corpus.sentences import MOST_TEXT, clean, split
 from kbgym.errors import BadInput
 from kbgym.worlds.world import Document, Key, World
 
 MOST_FILE = 4 << 30
-T = TypeVar("T")
+UNPUBLISHED = "; the test files are not published whole."
 
 
 class _Hotpot(msgspec.Struct):
@@ -56,14 +54,14 @@ class _Musique(msgspec.Struct):
 
 
 class PublicQuestion(msgspec.Struct, frozen=True):
-    """A question of any of the three sets, with its paragraphs as sentences and its supports as positions in them."""
+    """A question of any of the three sets, with its pages as sentences and its supports as positions in them."""
 
     id: str
     text: str
     golds: tuple[str, ...]
     template: str
-    paragraphs: tuple[tuple[str, tuple[str, ...]], ...]
-    supports: tuple[tuple[str, int], ...]
+    pages: list[tuple[str, list[str]]]
+    supports: list[tuple[str, int]]
 
 
 class Public(msgspec.Struct, frozen=True):
@@ -78,7 +76,9 @@ class Public(msgspec.Struct, frozen=True):
 
 def read_public(dataset: str, file: Path, limit: int | None = None, seed: int = 0) -> Public:
     """Make a world from an official file, or from a limited number of its questions, sampled by the seed."""
-    asked, unanswerable = READERS[dataset](file)
+    found = list(READERS[dataset](file))
+    asked = [one for one in found if one is not None]
+    unanswerable = len(found) - len(asked)
     if limit is not None and limit < len(asked):
         order = sorted(range(len(asked)), key=lambda place: digest(f"{seed}:{asked[place].id}".encode()))
         asked = [asked[place] for place in sorted(order[:limit])]
@@ -88,76 +88,61 @@ def read_public(dataset: str, file: Path, limit: int | None = None, seed: int = 
     rows: list[QuestionRow] = []
     bad = long = 0
     for item in asked:
-        ids, cut = _add_paragraphs(item.paragraphs, documents)
+        ids, cut = _add_pages(item.pages, documents)
         long += cut
-        support = dict.fromkeys(ids[place] for place in item.supports if place in ids)
+        support = tuple(dict.fromkeys(ids[place] for place in item.supports if place in ids))
         bad += sum(place not in ids for place in item.supports)
-        pages = dict.fromkeys(title for title, _ in item.supports)
-        keys = tuple(Key("page", clean(page)) for page in pages if clean(page))
-        rows.append(
-            QuestionRow(
-                item.id, clean(item.text), item.golds, keys, tuple(support), "", "", False, dataset, item.template
-            )
-        )
+        titles = dict.fromkeys(clean(title) for title, _ in item.supports)
+        keys = tuple(Key("page", title) for title in titles if title)
+        text = clean(item.text)
+        rows.append(QuestionRow(item.id, text, item.golds, keys, support, class_=dataset, template=item.template))
     made = make_questions(rows, tuple(documents.values()), seed)
     facts = {"kind": "public", "dataset": dataset, "public_text": True, "seed": seed}
     return Public(World(tuple(documents.values()), made.questions, facts), made, unanswerable, bad, long)
 
 
-def _add_paragraphs(
-    paragraphs: Iterable[tuple[str, tuple[str, ...]]], documents: dict[str, Document]
+def _add_pages(
+    pages: Iterable[tuple[str, list[str]]], documents: dict[str, Document]
 ) -> tuple[dict[tuple[str, int], str], int]:
     """Add every sentence as a document; return the ids by title and number, and the number of truncated sentences."""
     ids: dict[tuple[str, int], str] = {}
     cut = 0
-    for title, sentences in paragraphs:
-        for number, sentence in enumerate(sentences):
-            text = clean(sentence)
-            if not text:
+    for title, sentences in pages:
+        slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:24].rstrip("-") or "page"
+        for number, sentence in enumerate(map(clean, sentences)):
+            if not sentence:
                 continue
-            text = f"{clean(title)}: {text}"
+            text = f"{clean(title)}: {sentence}"
             if len(text) > MOST_TEXT:
                 text, cut = text[:MOST_TEXT].rsplit(" ", 1)[0], cut + 1
-            slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:24].rstrip("-") or "page"
-            id = f"{slug}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+            id = f"{slug}-{digest(text.encode())[:12]}"
             documents.setdefault(id, Document(id, text, about=(clean(title),)))
             ids.setdefault((title, number), id)
     return ids, cut
 
 
-# -- the files --------------------------------------------------------------------------------------------------------
+# -- the files: an entry that cannot be answered is None ---------------------------------------------------------------
 
 
-def _read_hotpot(file: Path) -> tuple[list[PublicQuestion], int]:
-    asked = []
-    for _, entry in _entries(file, _Hotpot):
+def _read_hotpot(file: Path) -> Iterator[PublicQuestion]:
+    for where, entry in json_entries(file, _Hotpot, MOST_FILE):
         if entry.answer is None or entry.supporting_facts is None:
-            raise BadInput(
-                f"{file}: {entry.id} has no answer or no supporting facts; the test files are not published whole."
-            )
-        paragraphs = tuple((title, tuple(sentences)) for title, sentences in entry.context)
-        supports = tuple(entry.supporting_facts)
-        asked.append(
-            PublicQuestion(
-                entry.id, entry.question, (clean(entry.answer),), entry.type or "question", paragraphs, supports
-            )
-        )
-    return asked, 0
+            raise BadInput(f"{where}: {entry.id} has no answer or no supporting facts{UNPUBLISHED}")
+        golds, template = (clean(entry.answer),), entry.type or "question"
+        yield PublicQuestion(entry.id, entry.question, golds, template, entry.context, entry.supporting_facts)
 
 
-def _read_musique(file: Path) -> tuple[list[PublicQuestion], int]:
-    asked, unanswerable = [], 0
-    for where, entry in _entries(file, _Musique):
+def _read_musique(file: Path) -> Iterator[PublicQuestion | None]:
+    for where, entry in json_entries(file, _Musique, MOST_FILE):
         if not entry.answerable:
-            unanswerable += 1
-            continue
-        if entry.answer is None or any(paragraph.is_supporting is None for paragraph in entry.paragraphs):
-            raise BadInput(f"{file}{where}: no answer or no supports; the test files are not published whole.")
-        asked.append(_musique(entry))
-    return asked, unanswerable
+            yield None
+        elif entry.answer is None or any(paragraph.is_supporting is None for paragraph in entry.paragraphs):
+            raise BadInput(f"{where}: no answer or no supports{UNPUBLISHED}")
+        else:
+            yield _musique(entry, entry.answer)
 
 
-def _musique(entry: _Musique) -> PublicQuestion:
+def _musique(entry: _Musique, answer: str) -> PublicQuestion:
     """Return a question; sentences are numbered through all paragraphs of a page."""
     pages: dict[str, list[str]] = {}
     supports: list[tuple[str, int]] = []
@@ -168,40 +153,11 @@ def _musique(entry: _Musique) -> PublicQuestion:
         if paragraph.is_supporting:
             supports += [(paragraph.title, len(sentences) + place) for place in range(len(found))]
         sentences += found
-    golds = tuple(dict.fromkeys(clean(gold) for gold in (entry.answer or "", *entry.answer_aliases) if clean(gold)))
-    paragraphs = tuple((title, tuple(sentences)) for title, sentences in pages.items())
-    return PublicQuestion(entry.id, entry.question, golds, entry.id.partition("__")[0], paragraphs, tuple(supports))
+    golds = tuple(dict.fromkeys(filter(None, map(clean, (answer, *entry.answer_aliases)))))
+    return PublicQuestion(entry.id, entry.question, golds, entry.id.partition("__")[0], [*pages.items()], supports)
 
 
-def _entries(file: Path, type_: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield the objects of a file, which is one array or has one object per line."""
-    data = _bytes(file)
-    if data[:1_000].lstrip().startswith(b"["):
-        for number, entry in enumerate(_decode(file, data, list[type_]), 1):  # type: ignore[valid-type]
-            yield f", entry {number}", entry
-        return
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if line.strip():
-            yield f", line {number}", _decode(file, line, type_, f", line {number}")
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        if file.stat().st_size > MOST_FILE:
-            raise BadInput(f"{file} is larger than any of these data sets: at most {MOST_FILE:,} bytes are read.")
-        return file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror}.") from error
-
-
-def _decode(file: Path, data: bytes, type_: type[T], where: str = "") -> T:
-    try:
-        return decode(data, type_)
-    except msgspec.DecodeError as error:
-        raise BadInput(f"{file}{where} is not in the official format: {error}.") from error
-
-
-READERS: dict[str, Callable[[Path], tuple[list[PublicQuestion], int]]] = {
+READERS: dict[str, Callable[[Path], Iterator[PublicQuestion | None]]] = {
     "hotpotqa": _read_hotpot,
     "2wiki": _read_hotpot,
     "musique": _read_musique,

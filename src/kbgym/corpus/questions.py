@@ -12,13 +12,16 @@ A file with a column `approve` holds drafts: only rows with a yes are questions.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -33,9 +36,11 @@ MOST_FILE = 256 << 20
 _COLUMNS = (
     "id question answer answers members keys support group split unanswerable class template approve quote".split()
 )
+_SEVERAL = ("answer", "answers", "members", "keys", "support")
 GROUPS = ("trained", "paraphrase", "same_page", "sets", "elsewhere")
 _YES = ("1", "true", "yes", "y")
 _NO = ("", "0", "false", "no", "n")
+T = TypeVar("T")
 
 
 class QuestionRow(msgspec.Struct, frozen=True):
@@ -188,126 +193,117 @@ class _Supports:
     def __init__(self, documents: Sequence[Document], quotes: Sequence[Quote]) -> None:
         self._known = {document.id for document in documents}
         self._document = {str(n): id for n, (id, _, _) in enumerate(quotes)}
-        self._own = _Words((str(n), own) for n, (_, own, _) in enumerate(quotes))
-        self._full = _Words((str(n), text) for n, (_, _, text) in enumerate(quotes))
-        self._documents = _Words((document.id, document.text) for document in documents)
+        self._own = _Words([(str(n), own) for n, (_, own, _) in enumerate(quotes)])
+        self._full = _Words([(str(n), text) for n, (_, _, text) in enumerate(quotes)])
+        self._documents = _Words([(document.id, document.text) for document in documents])
 
     def __call__(self, row: QuestionRow) -> ResolvedSupport:
         statements: dict[str, None] = {}
         for support in row.support:
-            if support in self._known:
-                found = [support]
-            else:
-                found = self._own.saying(support) or self._full.saying(support) or self._passages(support)
+            found = [support] if support in self._known else [id for id, _ in self._saying(support)]
             if not found:
                 raise BadInput(f"{row.where}: no document has the id or the words {support!r}.")
             statements |= dict.fromkeys(found)
         documents = dict.fromkeys(self._document.get(one, one) for one in statements)
         return ResolvedSupport(tuple(documents), frozenset(statements))
 
-    def _passages(self, support: str) -> list[str]:
-        """Return the documents that contain a quote, or the part after its headings in documents of that page."""
-        if found := self._documents.saying(support):
-            return found
-        headings, _, quote = support.partition(": ")
-        title = f" {normalised(headings.partition(' > ')[0])} "
-        return [id for id in self._documents.saying(quote) if self._documents.text(id).startswith(title)]
+    def _saying(self, quote: str) -> list[tuple[str, str]]:
+        for index in (self._own, self._full, self._documents):
+            if found := index.saying(quote):
+                return found
+        headings, _, rest = quote.partition(": ")  # the quote may follow the headings of another passage of the page
+        title = f"{normalised(headings.partition(' > ')[0])} "
+        return [one for one in self._documents.saying(rest) if f"{normalised(one[1])} ".startswith(title)]
 
 
 class _Words:
-    """An index of texts by their words, built on first use."""
+    """An index of texts with their ids by their words, built on first use."""
 
-    def __init__(self, texts: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, texts: Sequence[tuple[str, str]]) -> None:
         self._texts = texts
-        self._ids: list[str] = []
-        self._starts: list[int] = []
-        self._text = ""
 
-    def text(self, id: str) -> str:
-        """Return the normalised text of an id; call `saying` first."""
-        place = self._ids.index(id)
-        return self._text[self._starts[place] : (*self._starts, len(self._text))[place + 1]]
+    @cached_property
+    def _joined(self) -> tuple[str, list[int]]:
+        parts = [f" {normalised(text)} \n" for _, text in self._texts]
+        return "".join(parts), [0, *accumulate(map(len, parts))]
 
-    def saying(self, words: str) -> list[str]:
-        """Return the ids of all texts that contain these words consecutively."""
-        if not self._ids:
-            parts, at = [], 0
-            for id, text in self._texts:
-                self._ids.append(id)
-                self._starts.append(at)
-                parts.append(f" {normalised(text)} \n")
-                at += len(parts[-1])
-            self._text = "".join(parts)
-        wanted, found, at = f" {normalised(words)} ", list[str](), 0
-        while wanted.strip() and (at := self._text.find(wanted, at)) >= 0:
-            place = bisect_right(self._starts, at) - 1
-            found.append(self._ids[place])
-            at = self._starts[place + 1] if place + 1 < len(self._starts) else len(self._text)
+    def saying(self, words: str) -> list[tuple[str, str]]:
+        """Return all texts that contain these words consecutively."""
+        wanted, found, at = f" {normalised(words)} ", list[tuple[str, str]](), 0
+        text, starts = self._joined
+        while wanted.strip() and (at := text.find(wanted, at)) >= 0:
+            place = bisect_right(starts, at) - 1
+            found.append(self._texts[place])
+            at = starts[place + 1]
         return found
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_rows(path: Path, unapproved: list[str] | None = None) -> list[QuestionRow]:
-    """Read the rows of a questions file. Raise BadInput with the line of the first invalid row.
+def read_rows(path: Path) -> tuple[list[QuestionRow], int]:
+    """Read the rows of a questions file, without drafts that are not approved, and count those.
 
-    Drafts without approval are omitted, and their lines are added to `unapproved`.
+    Raise BadInput with the line of the first invalid row.
     """
-    try:
-        if path.stat().st_size > MOST_FILE:
-            raise BadInput(f"{path} is too large for a questions file: at most {MOST_FILE:,} bytes are read.")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not UTF-8 text: byte {error.start:,} fits nothing.") from error
-    if path.suffix.lower() in (".jsonl", ".ndjson", ".json"):
-        raw = _json_rows(path, text)
-    elif path.suffix.lower() in (".csv", ".tsv"):
-        raw = _csv_rows(path, text)
+    ending = path.suffix.lower()
+    if ending in (".jsonl", ".ndjson", ".json"):
+        raw: Iterable[tuple[str, Mapping[str, Any]]] = json_entries(path, dict[str, Any], MOST_FILE)
+    elif ending in (".csv", ".tsv"):
+        raw = _csv_rows(path, "\t" if ending == ".tsv" else ",")
     else:
         raise BadInput(f"{path} is no questions file: it must end in .csv, .tsv, .jsonl or .json.")
-    drafts = [where for where, values in raw if not _approved(where, values)]
-    rows = [_row(where, values) for where, values in raw if _approved(where, values)]
+    rows, drafts = list[QuestionRow](), 0
+    for where, values in raw:
+        if "approve" in values and not _flag(where, "approve", values):
+            drafts += 1
+        else:
+            rows.append(_row(where, values))
     if not rows and drafts:
         raise BadInput(
-            f"none of the {len(drafts)} drafts in {path} is approved: read them, and write yes in the column `approve` "
+            f"none of the {drafts} drafts in {path} is approved: read them, and write yes in the column `approve` "
             "of those you want to use."
         )
     if not rows:
         raise BadInput(f"{path} holds no question.")
-    if unapproved is not None:
-        unapproved += drafts
-    return rows
+    return rows, drafts
 
 
-def _approved(where: str, values: Mapping[str, Any]) -> bool:
-    return "approve" not in values or _flag(where, "approve", values["approve"])
+def json_entries(path: Path, type_: type[T], most: int) -> Iterator[tuple[str, T]]:
+    """Yield the objects of a JSON file, which is one array or has one object per line, with their places."""
+    data = _bytes(path, most)
+    if data[:1_000].lstrip().startswith(b"["):
+        entries = _decoded(path.name, data, list[type_])  # type: ignore[valid-type]
+        yield from ((f"{path.name}, entry {number}", entry) for number, entry in enumerate(entries, 1))
+        return
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if line.strip():
+            where = f"{path.name}, line {number}"
+            yield where, _decoded(where, line, type_)
 
 
-def _json_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """Read one object per line, or one array of objects."""
-    if text.lstrip().startswith("["):
-        try:
-            entries = decode(text, list[dict[str, Any]])
-        except msgspec.DecodeError as error:
-            raise BadInput(f"{path.name}: {error}.") from error
-        return [(f"{path.name}, entry {number}", entry) for number, entry in enumerate(entries, 1)]
-    rows: list[tuple[str, Mapping[str, Any]]] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            rows.append((f"{path.name}, line {number}", decode(line, dict[str, Any])))
-        except msgspec.DecodeError as error:
-            raise BadInput(f"{path.name}, line {number}: {error}.") from error
-    return rows
+def _bytes(path: Path, most: int) -> bytes:
+    try:
+        if path.stat().st_size > most:
+            raise BadInput(f"{path} is too large: at most {most:,} bytes are read.")
+        return path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
 
 
-def _csv_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
-    reader = csv.reader(io.StringIO(text), strict=True, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-    rows: list[tuple[str, Mapping[str, Any]]] = []
+def _decoded(where: str, data: bytes, type_: type[T]) -> T:
+    try:
+        return decode(data, type_)
+    except msgspec.DecodeError as error:
+        raise BadInput(f"{where} is not in the expected format: {error}.") from error
+
+
+def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    try:
+        lines = io.StringIO(_bytes(path, MOST_FILE).decode(), newline=None)
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not UTF-8 text: byte {error.start:,} fits nothing.") from error
+    reader = csv.reader(lines, strict=True, delimiter=delimiter)
     try:
         header = [name.strip().lower() for name in next(reader, [])]
         if "question" not in header:
@@ -317,54 +313,50 @@ def _csv_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
             if len(cells) > len(header):
                 raise BadInput(f"{where}: {len(cells)} cells for {len(header)} columns; quote what holds a comma.")
             if any(cell.strip() for cell in cells):
-                rows.append((where, dict(zip(header, cells, strict=False))))
+                yield where, dict(zip(header, cells, strict=False))
     except csv.Error as error:
         raise BadInput(f"{path.name}, line {reader.line_num}: {error}.") from error
-    return rows
 
 
 def _row(where: str, values: Mapping[str, Any]) -> QuestionRow:
     unknown = [name for name in values if name not in _COLUMNS]
     if unknown:
         raise BadInput(f"{where}: there is no column {unknown[0]!r}; known are {', '.join(_COLUMNS[1:])}.")
-    text = folded(_string(where, "question", values.get("question")))
-    if not text:
+    given = {name: _texts(where, name, value) for name, value in values.items()}
+    one = {name: "".join(texts) for name, texts in given.items() if name not in _SEVERAL}
+    if not (text := one.get("question")):
         raise BadInput(f"{where}: the question is empty.")
-    unanswerable = _flag(where, "unanswerable", values.get("unanswerable"))
-    members = _several(where, "members", values.get("members"))
-    golds = _several(where, "answer", values.get("answers") or values.get("answer"))
-    golds = golds or ((", ".join(members),) if members else ())
+    unanswerable, members = _flag(where, "unanswerable", values), given.get("members", ())
+    golds = given.get("answers") or given.get("answer") or ((", ".join(members),) if members else ())
     if not golds and not unanswerable:
         raise BadInput(f"{where}: {text!r} has no answer; give one, or set unanswerable to yes.")
-    split = _string(where, "split", values.get("split")).strip()
+    split = one.get("split", "")
     if split and split not in SPLITS:
         raise BadInput(f"{where}: there is no split {split!r}; the splits are {', '.join(SPLITS)}.")
     return QuestionRow(
         where,
         text,
         ("unknown",) if unanswerable else golds,
-        tuple(_key(where, key) for key in _several(where, "keys", values.get("keys"))),
-        _several(where, "support", values.get("support")),
-        folded(_string(where, "group", values.get("group"))),
+        tuple(_key(where, key) for key in given.get("keys", ())),
+        given.get("support", ()),
+        one.get("group", ""),
         split,
         unanswerable,
-        folded(_string(where, "class", values.get("class"))) or "corpus",
-        folded(_string(where, "template", values.get("template"))) or "corpus",
+        one.get("class") or "corpus",
+        one.get("template") or "corpus",
         members,
     )
 
 
-def _string(where: str, name: str, value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+def _texts(where: str, name: str, value: Any) -> tuple[str, ...]:
+    """Return the different texts of a cell or a JSON value: one, or several separated by `|`."""
+    parts = value if isinstance(value, list) else [value]
+    if any(isinstance(part, list | dict) for part in parts) or (parts is value and name not in _SEVERAL):
         raise BadInput(f"{where}: {name} must be text.")
-    return str(value)
-
-
-def _several(where: str, name: str, value: Any) -> tuple[str, ...]:
-    parts = value if isinstance(value, list) else _string(where, name, value).split("|")
-    return tuple(dict.fromkeys(part for part in (folded(_string(where, name, part)) for part in parts) if part))
+    texts = ["" if part is None else str(part) for part in parts]
+    if name in _SEVERAL and parts is not value:
+        texts = texts[0].split("|")
+    return tuple(dict.fromkeys(filter(None, map(folded, texts))))
 
 
 def _key(where: str, key: str) -> Key:
@@ -374,10 +366,8 @@ def _key(where: str, key: str) -> Key:
     return Key(kind.strip(), value.strip())
 
 
-def _flag(where: str, name: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    said = _string(where, name, value).strip().lower()
+def _flag(where: str, name: str, values: Mapping[str, Any]) -> bool:
+    said = "".join(_texts(where, name, values.get(name))).lower()
     if said not in (*_YES, *_NO):
         raise BadInput(f"{where}: {name} is yes or no, not {said!r}.")
     return said in _YES

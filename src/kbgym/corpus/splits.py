@@ -32,58 +32,49 @@ def divide(
     Larger groups are placed first, each in the split with the largest deficit; a hash of the seed and the group breaks
     ties.
     """
-    bundles = _bundles(members, alike)
-    sizes = {root: sum(place not in leave_out for place in places) for root, places in bundles.items()}
     splits = [member.split if member.given else "" for member in members]
     have = dict.fromkeys(SHARES, 0)
-    open_: list[int] = []
-    for root, places in bundles.items():
-        chosen = {members[place].split for place in places if members[place].given}
+    waiting: list[tuple[int, str, list[int]]] = []  # the size of a bundle, its place in the draw, its members
+    for places in _bundles(members, alike):
         known = [members[place].split for place in places if members[place].split]
+        chosen = [members[place].split for place in places if members[place].given]
+        counted = [place for place in places if place not in leave_out]
         if known:  # the rest of a bundle follows its first
+            rest = next(split for split in known if split in chosen or not chosen)
             for place in places:
-                splits[place] = splits[place] or (known[0] if not chosen else next(s for s in known if s in chosen))
-            for place in places:
-                if place not in leave_out and splits[place] in have:
+                splits[place] = splits[place] or rest
+            for place in counted:
+                if splits[place] in have:
                     have[splits[place]] += 1
         else:
-            open_.append(root)
-    total = sum(have.values()) + sum(sizes[root] for root in open_)
-    wanted = _sizes(total)
-    open_.sort(key=lambda root: (-sizes[root], digest(f"{seed}:{_name(members, bundles[root])}".encode())))
-    for root in open_:
+            waiting.append((len(counted), digest(f"{seed}:{_name(members, places)}".encode()), places))
+    wanted = _sizes(sum(have.values()) + sum(size for size, _, _ in waiting))
+    for size, _, places in sorted(waiting, key=lambda bundle: (-bundle[0], bundle[1])):
         split = max(SHARES, key=lambda name: wanted[name] - have[name])
-        have[split] += sizes[root]
-        for place in bundles[root]:
+        have[split] += size
+        for place in places:
             splits[place] = split
     return splits
 
 
-def _bundles(members: Sequence[Split], alike: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
-    """Return groups of members that must stay together, keyed by the first of them."""
-    leader = list(range(len(members)))
-
-    def find(place: int) -> int:
-        while leader[place] != place:
-            leader[place] = leader[leader[place]]
-            place = leader[place]
-        return place
-
+def _bundles(members: Sequence[Split], alike: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Return groups of members that must stay together."""
+    bundle = [[place] for place in range(len(members))]
     groups: dict[str, int] = {}
     given: dict[str, str] = {}
+    pairs = [*alike]
     for place, member in enumerate(members):
         if member.group:
-            leader[find(place)] = find(groups.setdefault(member.group, place))
-            split = given.setdefault(member.group, member.split) if member.given else member.split
-            if member.given and split != member.split:
+            pairs.append((groups.setdefault(member.group, place), place))
+            if member.given and (split := given.setdefault(member.group, member.split)) != member.split:
                 raise BadInput(f"group {member.group!r} is in the splits {split} and {member.split}; choose one.")
-    for one, other in alike:
-        first, second = sorted((find(one), find(other)))
-        leader[second] = first
-    bundles: dict[int, list[int]] = {}
-    for place in range(len(members)):
-        bundles.setdefault(find(place), []).append(place)
-    return bundles
+    for one, other in pairs:
+        if bundle[one] is not bundle[other]:
+            small, large = sorted((bundle[one], bundle[other]), key=len)
+            large += small
+            for place in small:
+                bundle[place] = large
+    return [sorted(places) for places in {id(places): places for places in bundle}.values()]
 
 
 def _name(members: Sequence[Split], places: Sequence[int]) -> str:
@@ -133,21 +124,12 @@ def near_duplicates(texts: Sequence[str]) -> list[Pair]:
     by_token: dict[str, list[int]] = {}
     for place, tokens in sets.items():
         ordered = sorted(tokens, key=lambda token: (counts[token], token))
-        prefix = ordered[: len(ordered) - _least_shared(len(ordered)) + 1]
+        least = -(-len(ordered) * 9 // 10)  # tokens shared with a near-duplicate, so one of the prefix is
+        prefix = ordered[: len(ordered) - least + 1]
         candidates = dict.fromkeys(other for token in prefix for other in by_token.get(token, ()))
         for other in sorted(candidates):
-            if _jaccard(tokens, sets[other]) >= NEAR:
+            if (shared := len(tokens & sets[other])) and shared / len(tokens | sets[other]) >= NEAR:
                 found.append(Pair(other, place, same=False))
         for token in prefix:
             by_token.setdefault(token, []).append(place)
     return sorted(found, key=lambda pair: (pair.first, pair.second))
-
-
-def _least_shared(size: int) -> int:
-    """Return the minimum number of tokens a near-duplicate shares: nine tenths, rounded up."""
-    return -(-size * 9 // 10)
-
-
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    shared = len(one & other)
-    return shared / (len(one) + len(other) - shared) if shared else 0.0
