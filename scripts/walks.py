@@ -23,7 +23,7 @@ from kbgym.api.factory import agents_named, embedder_named
 from kbgym.api.workspace import Workspace
 from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.training.lessons import Lesson
 from kbgym.training.loop import curate_directly, teach
 from kbgym.training.run import Run, Settings

@@ -9,8 +9,7 @@ from postgres import Cluster
 from kbgym.backends.postgres.backend import PostgresBackend
 from kbgym.backends.postgres.base import DatabaseBase
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_backend
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import open_backend, save_store
 
 _made = itertools.count(1)
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym.gym.grading import abstains, exact, f1, grade, grade_question, normalise, score, set_f1
-from kbgym.training.asking import QAPair
+from kbgym.training.gate import qa_pair
+from kbgym.worlds.world import Question
 
 
 @pytest.mark.parametrize(
@@ -205,8 +206,8 @@ def test_the_f1_of_comma_sets_is_phantomwikis(answer, gold, score):
     assert set_f1(gold, answer) == pytest.approx(score)
 
 
-def imported(*golds: str, members: tuple[str, ...] = (), unanswerable: bool = False) -> QAPair:
-    return QAPair("q", "?", golds or (", ".join(members),), unanswerable, group="sets", members=members)
+def imported(*golds: str, members: tuple[str, ...] = (), unanswerable: bool = False) -> Question:
+    return qa_pair("q", "?", golds or (", ".join(members),), unanswerable, group="sets", members=members)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +236,7 @@ def test_numbers_and_months_of_imported_questions_count_in_any_usual_form(answer
 
 
 def test_other_questions_are_graded_as_squad_does():
-    assert grade_question("April 9, 2032", QAPair("q", "?", ("2032-04-09",))).em == 0
+    assert grade_question("April 9, 2032", qa_pair("q", "?", ("2032-04-09",))).em == 0
     assert grade_question(None, imported("x")) == (0, 0)
     assert grade_question("unknown", imported("unknown", unanswerable=True)).em == 1
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kbgym.search.engine import Engine
     from kbgym.store import Ledger, Record, Store, ledger
     from kbgym.sync import run_sync
-    from kbgym.trace.copying import save_store
+    from kbgym.trace.backend import save_store
     from kbgym.trace.folder import StoreFolder, open_folder
     from kbgym.training.exam import Row, examine, summarise
     from kbgym.training.probe import gradient, probe_run
@@ -64,7 +64,7 @@ _HOME = {
     "kbgym.search.engine": "Engine",
     "kbgym.store": "Ledger Record Store ledger",
     "kbgym.sync": "run_sync",
-    "kbgym.trace.copying": "save_store",
+    "kbgym.trace.backend": "save_store",
     "kbgym.trace.folder": "StoreFolder open_folder",
     "kbgym.worlds.people": "generate",
     "kbgym.worlds.world": "Document Key Question World",

@@ -123,14 +123,6 @@ def read_value(path: Path, type: type[T]) -> T:
         raise Damaged(f"{path}: {error}.") from error
 
 
-def fitting(path: Path, found: Any, type: type[T]) -> T:
-    """Convert the content of a JSON file to a value of this type. Raise `Damaged` if it does not fit."""
-    try:
-        return msgspec.convert(found, type)
-    except msgspec.ValidationError as error:
-        raise Damaged(f"{path}: {error}.") from error
-
-
 def read_lines(path: Path, type: type[T]) -> Iterator[T]:
     """Yield the values of a JSONL file. Raise `Damaged` with the line number if a line does not fit."""
     decoder = Decoder[T](type)

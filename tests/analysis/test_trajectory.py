@@ -13,7 +13,7 @@ from kbgym.api.factory import agents_named, embedder_named
 from kbgym.gym.actions import Add, Delete, Done, Edit, Link, LinkMany, Search, Unlink
 from kbgym.search.factory import engine_for
 from kbgym.store import source
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.trace.events import Began
 from kbgym.trace.folder import StoreFolder, open_folder
 from kbgym.training.run import Run, Settings

@@ -17,7 +17,7 @@ from kbgym.baselines import build_arm
 from kbgym.canonical import digest, write_lines
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Answer, Search
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam_header import header_file, read_header
 

@@ -19,8 +19,7 @@ from family import family
 from serving import Server, client, family_store, make_tokens, replayed
 
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_backend
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import open_backend, save_store
 from kbgym.trace.folder import StoreFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -14,7 +14,7 @@ from kbgym.baselines import ARMS, arm_named, build_arm, engine_for_arm
 from kbgym.baselines.graphs import leiden
 from kbgym.errors import BadInput, Missing
 from kbgym.store import ledger, source
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.trace.folder import open_folder
 from kbgym.training.exam import examine, summarise
 from kbgym.worlds.world import Document, World

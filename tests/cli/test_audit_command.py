@@ -11,7 +11,7 @@ from kbgym.cli.main import VERBS, app
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Add, Delete, LinkMany
 from kbgym.store import source
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.worlds.world import Document, World
 
 KEYS = (

@@ -13,7 +13,7 @@ from store_fixtures import Live, records
 from kbgym.canonical import write_lines
 from kbgym.gym.actions import Add, Delete, Edit, Link, LinkMany
 from kbgym.store import Store
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.trace.folder import StoreFolder
 
 Kbgym = Callable[..., tuple[int, str, str]]

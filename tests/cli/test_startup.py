@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kbgym.store import Store, source
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.worlds.people import generate
 
 HEAVY = (

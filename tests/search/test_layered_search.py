@@ -24,7 +24,7 @@ from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store, source
-from kbgym.trace.snapshot import snapshot_of
+from kbgym.trace.live import snapshot_of
 
 WORDS = [f"w{number}x" for number in range(40)]
 EMBEDDER = CachedEmbedder(HashEmbedder(32))

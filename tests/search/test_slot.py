@@ -38,9 +38,8 @@ from kbgym.search.words import shares_in_parts
 from kbgym.store import Record, Store, source
 from kbgym.trace.events import TUNED, Acted, Committed, Genesis, Noted, RolledBack
 from kbgym.trace.folder import RECORDS
-from kbgym.trace.live import LiveStore
+from kbgym.trace.live import LiveStore, snapshot_of
 from kbgym.trace.replay import committed, replay
-from kbgym.trace.snapshot import snapshot_of
 
 WORDS = "tailor baker Mara Odo Fenn Eastmere lives near the old mill by Lund".split()
 texts = st.lists(st.sampled_from(WORDS), min_size=2, max_size=6).map(" ".join)

@@ -15,8 +15,7 @@ from kbgym.errors import BadInput, Failed
 from kbgym.gym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Read, Search
 from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_backend
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import open_backend, save_store
 from kbgym.trace.live import LiveStore
 
 IDS = documents(family())

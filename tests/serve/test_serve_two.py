@@ -16,8 +16,7 @@ from family import family
 
 from kbgym.cli.main import app
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_backend
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import open_backend, save_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(postgres.installed() is None, reason=postgres.MISSING)]
 

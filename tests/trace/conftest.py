@@ -10,7 +10,7 @@ import postgres
 import pytest
 
 from kbgym.store import Record, Store
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 
 
 @pytest.fixture(scope="session")

@@ -20,8 +20,7 @@ from kbgym.canonical import decode, encode
 from kbgym.errors import KbgymError
 from kbgym.gym.actions import Action, Add, Delete, Edit, Error, Link, LinkMany, Unlink
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_backend
-from kbgym.trace.copying import copy_store, save_store
+from kbgym.trace.backend import copy_store, open_backend, save_store
 from kbgym.trace.events import Acted, Began, Event
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

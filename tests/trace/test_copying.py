@@ -11,8 +11,8 @@ from kbgym.canonical import write_lines
 from kbgym.errors import BadInput, KbgymError
 from kbgym.gym.actions import Add, Link
 from kbgym.store import Store
-from kbgym.trace import copying
-from kbgym.trace.copying import Copied, copy_store, save_store
+from kbgym.trace import backend
+from kbgym.trace.backend import Copied, copy_store, save_store
 from kbgym.trace.events import Committed, Genesis
 from kbgym.trace.folder import StoreFolder, open_folder
 from kbgym.worlds.world import Document
@@ -94,7 +94,7 @@ def test_nothing_is_written_over(live: Live, tmp_path: Path) -> None:
 def test_a_copy_that_is_another_store_is_no_copy(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when a database goes on while it is read."""
     save_store(Store(records()[:3]), str(tmp_path / "other"), ARM)
-    monkeypatch.setattr(copying, "write", lambda *_: open_folder(tmp_path / "other"))
+    monkeypatch.setattr(backend, "write", lambda *_: open_folder(tmp_path / "other"))
     with pytest.raises(BadInput, match="changed while it was copied"):
         copy_store(str(live.path), str(tmp_path / "copy"))
     assert open_folder(tmp_path / "other").arm == "pages"

@@ -29,8 +29,7 @@ from kbgym.gym.actions import Action, Add, Added, Delete, Edit, Link, Search
 from kbgym.gym.environment import apply
 from kbgym.gym.tools import check
 from kbgym.store import Record, Store, source
-from kbgym.trace.backend import open_backend
-from kbgym.trace.copying import copy_store, save_store
+from kbgym.trace.backend import copy_store, open_backend, save_store
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from kbgym.errors import BadInput
 from kbgym.gym.actions import Add
 from kbgym.store import Store, source
 from kbgym.trace import backend as module
-from kbgym.trace.backend import shown, store_at
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store, shown, store_at
 from kbgym.trace.events import SCHEMA, Committed, Genesis, Imported, RolledBack
 from kbgym.trace.folder import StoreFolder, folder_and_iteration, imported, open_folder, originals
 from kbgym.trace.log import TraceWriter

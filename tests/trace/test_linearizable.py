@@ -21,8 +21,7 @@ from postgres import Cluster
 from kbgym.gym.actions import Action, Add, Added, Correct, Corrected, Delete, Deleted, Edit, Edited
 from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_backend
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import open_backend, save_store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, RolledBack
 from kbgym.trace.live import LiveStore
 

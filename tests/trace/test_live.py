@@ -21,7 +21,7 @@ from kbgym.gym.actions import Action, Add, Delete, Edit, Observation, Result
 from kbgym.gym.environment import Environment
 from kbgym.store import Store
 from kbgym.trace import live as module
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.trace.events import Acted, Began, Committed, Event, Genesis
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore

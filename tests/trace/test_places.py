@@ -22,8 +22,7 @@ from kbgym.gym.actions import Action, Add, Added, Delete, Edit, Link, LinkMany, 
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import Role
 from kbgym.store import Record, Store
-from kbgym.trace.backend import open_backend
-from kbgym.trace.copying import copy_store
+from kbgym.trace.backend import copy_store, open_backend
 from kbgym.trace.events import Acted, Began, Committed, Event, Imported, Noted
 from kbgym.trace.history import blame, diff, log
 from kbgym.trace.replay import effective, replay

@@ -24,8 +24,7 @@ from kbgym.gym.actions import Add, Added, Link, Search
 from kbgym.store import Record, Store, source
 from kbgym.store.ledger import counts_of
 from kbgym.store.record import Counts
-from kbgym.trace.backend import ConnectionLost, open_backend, shown
-from kbgym.trace.copying import copy_store, save_store
+from kbgym.trace.backend import ConnectionLost, copy_store, open_backend, save_store, shown
 from kbgym.trace.events import Acted
 
 

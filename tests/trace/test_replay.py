@@ -15,7 +15,7 @@ from kbgym.canonical import encode, write_lines
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import Add, Added, Delete, Edit, Link, Search
 from kbgym.store import Record, Store
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.trace.events import Acted, Committed, Event, RolledBack
 from kbgym.trace.folder import StoreFolder, open_folder
 from kbgym.trace.recovery import SnapshotCheck

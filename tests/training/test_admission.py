@@ -22,7 +22,6 @@ from kbgym.store import Store, source
 from kbgym.trace.events import Acted, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
-from kbgym.training.asking import qa_pairs
 from kbgym.training.exam import examine
 from kbgym.training.gate import Gate, judged, settle
 from kbgym.training.staged import stage
@@ -101,8 +100,8 @@ class Lesson:
             self.folder, lambda store: live_engine_for(store, embedder_named("hash")), [self], embedder="hash"
         )
         self.before, searched = live.store.fingerprint, found(live.environment)
-        gate = Gate(8, qa_pairs(WORLD.split("eval")), ReferenceReader)
-        for question in qa_pairs(answered):
+        gate = Gate(8, WORLD.split("eval"), ReferenceReader)
+        for question in answered:
             gate.answered(question)
         made = await stage(live, curator, self.task, 30, 30)
         verdict = await judged(gate, made, 1)

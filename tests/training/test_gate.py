@@ -17,8 +17,8 @@ from kbgym.gym.grading import f1
 from kbgym.gym.policy import Agent, View
 from kbgym.search.factory import live_engine_for
 from kbgym.store import Record, Store, source
-from kbgym.training.asking import QAPair
-from kbgym.training.gate import Gate, GateDecision
+from kbgym.training.gate import Gate, GateDecision, qa_pair
+from kbgym.worlds.world import Question
 
 TEXTS = ("Ada Alm's job is baker.", "Bo Alm's job is baker.", "Ada Alm lives in Lund.", "Bo Alm lives in Lund.")
 BAKERS = ("People whose job is baker.", ("d0", "d1"))
@@ -56,13 +56,13 @@ def missing(words: int) -> str:
     return " ".join(GOLD.split()[words:])
 
 
-def judge(reader: Agent | None, before: Environment, after: Environment, *questions: QAPair) -> GateDecision:
+def judge(reader: Agent | None, before: Environment, after: Environment, *questions: Question) -> GateDecision:
     changed = {record.id for place in (before, after) for record in place.store}
     return asyncio.run(Gate(9, questions, reader).judge(before, after, changed, 1))
 
 
-def qa(*ids: str) -> list[QAPair]:
-    return [QAPair(id, id, (GOLD,)) for id in ids]
+def qa(*ids: str) -> list[Question]:
+    return [qa_pair(id, id, (GOLD,)) for id in ids]
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_fewer_actions_are_a_gain_unless_something_was_taken_away() -> None:
 
 
 def test_evidence_on_the_first_page_is_measured_without_any_reader() -> None:
-    near = QAPair("q", "Ada Alm's job is baker.", ("x",), support=("d0",))
-    other = QAPair("o", "Zebra", ("lund",))
+    near = qa_pair("q", "Ada Alm's job is baker.", ("x",), support=("d0",))
+    other = qa_pair("o", "Zebra", ("lund",))
     many = tuple(f"Ada Alm's job is baker number {n}." for n in range(6))
     found = judge(None, environment(texts=many), environment(texts=(near.text, *many)), near)
     assert (found.evidence_before, found.evidence_after, found.before, found.after) == (1.0, 1.0, 0.0, 0.0)
-    apart = QAPair("q", near.text, ("x",), support=("d6",))
+    apart = qa_pair("q", near.text, ("x",), support=("d6",))
     gained = judge(None, environment(texts=many), environment(texts=(*many, near.text)), apart, other)
     assert gained.admitted and (gained.evidence_before, gained.evidence_after) == (0.0, 0.5)
     crowded = judge(None, environment(texts=(*many, near.text)), environment(texts=many), apart, other)
@@ -106,7 +106,7 @@ def test_evidence_on_the_first_page_is_measured_without_any_reader() -> None:
 
 
 def test_without_supports_evidence_is_the_answer_on_the_page() -> None:
-    asked = QAPair("q", "Where does Ada live?", ("Lund",))
+    asked = qa_pair("q", "Where does Ada live?", ("Lund",))
     found = judge(None, environment(texts=TEXTS[:2]), environment(), asked)
     assert (found.evidence_before, found.evidence_after, found.admitted) == (0.0, 1.0, True)
 
@@ -132,7 +132,7 @@ def test_the_panel_is_drawn_anew_and_holds_what_was_answered_last() -> None:
 
 def test_what_a_pass_learnt_counts_for_its_own_question_alone() -> None:
     """Evidence that was on the page already is now also in the reserved slot: nothing for the means."""
-    asked = [QAPair("q", "job is baker", ("x",), support=("d0",)), QAPair("o", "Lund", ("x",), support=("d2",))]
+    asked = [qa_pair("q", "job is baker", ("x",), support=("d0",)), qa_pair("o", "Lund", ("x",), support=("d2",))]
     texts = (*TEXTS, *(f"Filler {n}." for n in range(8)))
     indexes = (), (("job is baker", ("d0",)),)
     before, after = (environment(*some, texts=texts, ranking="slot") for some in indexes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbgym.store import Record, Store, source
-from kbgym.training.reasons import Words, words_of
+from kbgym.training.gate import Words, words_of
 
 PEOPLE = ("Ada Alm", "Bo Ek", "Cy Dal", "Di Fox", "Eve Gran", "Fay Holm", "Gus Ljung", "Hal Moe")
 

@@ -14,7 +14,7 @@ from kbgym.gym.actions import Action, Add, Answer, Answered, Delete, Done, Edit,
 from kbgym.gym.environment import Step
 from kbgym.gym.policy import Backward, View
 from kbgym.store import Store
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Noted, RolledBack
 from kbgym.trace.live import LiveStore
 from kbgym.training.lessons import Progress

@@ -24,8 +24,7 @@ from kbgym.engines.fleet import Fleet, train_fleet
 from kbgym.errors import BadInput
 from kbgym.experiments.engines import Here
 from kbgym.search.factory import engine_for
-from kbgym.trace.backend import StoreBackend, open_backend
-from kbgym.trace.copying import copy_store
+from kbgym.trace.backend import StoreBackend, copy_store, open_backend
 from kbgym.trace.events import Acted, Began, Ended, Graded
 from kbgym.trace.folder import StoreFolder
 from kbgym.training.lessons import schedule

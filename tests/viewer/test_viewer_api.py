@@ -36,7 +36,7 @@ from kbgym.gym.tools import PAGE_SIZE
 from kbgym.search.factory import engine_for
 from kbgym.store import Store
 from kbgym.store.record import source
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.trace.events import Acted
 from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import Row

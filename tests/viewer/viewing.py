@@ -19,7 +19,7 @@ from kbgym.canonical import read_lines, write_lines
 from kbgym.cli.exam import probe_run
 from kbgym.search.factory import engine_for
 from kbgym.store import Store
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import examine
 from kbgym.training.run import Run, Settings

@@ -21,8 +21,8 @@ from kbgym.cli.settings import option, options
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.errors import BadInput
 from kbgym.search.base import search_named
-from kbgym.trace.copying import save_store
-from kbgym.trace.url import is_url, shown
+from kbgym.trace import is_url, shown
+from kbgym.trace.backend import save_store
 from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import World
 

@@ -21,7 +21,7 @@ from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.sanitize import number_in, safe_json, safe_text
 from kbgym.search.base import SearchKind
-from kbgym.trace.url import is_url, shown
+from kbgym.trace import is_url, shown
 
 if TYPE_CHECKING:  # keep imports few: agents that start a server wait for them
     from kbgym.training.run import Settings

@@ -16,7 +16,7 @@ from kbgym.cli.settings import place
 from kbgym.errors import BadInput
 from kbgym.gym.tools import Role
 from kbgym.serving.connect import AGENTS, AgentFile, Entry
-from kbgym.trace.url import is_url
+from kbgym.trace import is_url
 
 _MOST = 10_000_000  # maximum bytes of a configuration file
 

@@ -20,7 +20,7 @@ from kbgym.corpus.store_update import Followed, Reimport, Watcher, reimport
 from kbgym.corpus.update import Changes
 from kbgym.errors import BadInput, KbgymError
 from kbgym.search.base import SearchKind
-from kbgym.trace.url import is_url
+from kbgym.trace import is_url
 
 
 @click.command("corpus", cls=Command)

@@ -16,11 +16,11 @@ from kbgym.cli.common import Printed, verb
 from kbgym.cli.settings import place
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record
+from kbgym.trace import is_url
 from kbgym.trace.events import Event
 from kbgym.trace.folder import TRACE
 from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame, diff
 from kbgym.trace.recovery import Recovered, SnapshotCheck, recover
-from kbgym.trace.url import is_url
 
 # -- log --------------------------------------------------------------------------------------------------------------
 

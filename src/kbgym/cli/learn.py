@@ -26,9 +26,9 @@ from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import QuestionLog
 from kbgym.serving.learning.report import digest, learning_of, standing
 from kbgym.serving.learning.setup import StreamRow, curate_idle, learn_traffic, open_online, read_traffic
+from kbgym.trace import shown
 from kbgym.trace.corrections import Corrections
 from kbgym.trace.replay import replaying
-from kbgym.trace.url import shown
 from kbgym.training.run import Settings
 
 gate_options = flags(options("gate", default=0), options("held_out"))

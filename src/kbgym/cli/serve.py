@@ -20,7 +20,7 @@ from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput, InUse, Missing
 from kbgym.gym.tools import Role
 from kbgym.sanitize import number_in
-from kbgym.trace.url import is_url
+from kbgym.trace import is_url
 
 if TYPE_CHECKING:
     from kbgym.serving.learning.learner import Online

@@ -15,7 +15,7 @@ from kbgym.cli.settings import options, place
 from kbgym.errors import BadInput
 from kbgym.store import ledger
 from kbgym.store.export import FORMATS, export
-from kbgym.trace.url import shown
+from kbgym.trace import shown
 
 
 @click.group("store", cls=Verbs, table="store")
@@ -167,7 +167,7 @@ def copy_command(source: str, target: str) -> Printed:
       kbgym store copy runs/first "postgresql://ada@db.example.org/knowledge?store=first"
       kbgym store copy "postgresql://ada@db.example.org/knowledge?store=first" stores/again
     """
-    from kbgym.trace.copying import copy_store
+    from kbgym.trace.backend import copy_store
 
     with progress("copying") as tick:
         copied = copy_store(source, target, tick)

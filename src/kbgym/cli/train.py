@@ -29,8 +29,8 @@ from kbgym.cli.spending import Spending, spending_options, training_plan, used_b
 from kbgym.errors import BadInput
 from kbgym.experiments.controls import CONTROLS, controlled
 from kbgym.store import Store, ledger
+from kbgym.trace import shown
 from kbgym.trace.events import Ended
-from kbgym.trace.url import shown
 from kbgym.training.run import Run, Settings
 from kbgym.training.trainer import Trainer
 from kbgym.worlds.kinds import kind_of, why_agent

@@ -20,7 +20,7 @@ from kbgym.gym.policy import Agent, Backward
 from kbgym.integrations.tool_calls import PassByCalls
 from kbgym.search.live import LiveEngine
 from kbgym.store import Store
-from kbgym.training.asking import ask, qa_pairs
+from kbgym.training.gate import ask
 from kbgym.training.loop import backward_task
 from kbgym.training.run import Settings
 from kbgym.worlds.kinds import kind_of
@@ -64,9 +64,8 @@ class Curation:
 
     async def lesson(self, question: Question) -> CuratorLesson:
         """Play the reader's pass on a question and return the curator's pass that follows it."""
-        (asking,) = qa_pairs([question])
         settings = self.settings
-        passed, grade = await ask(asking, self._base, self._reader, settings.forward_budget, settings.memory)
+        passed, grade = await ask(question, self._base, self._reader, settings.forward_budget, settings.memory)
         task = backward_task(question.text, passed.turns, question.golds, grade.f1, passed.answer)
         return CuratorLesson(self._environment(self._store.copy()), task, settings.backward_budget, question)
 
@@ -88,8 +87,8 @@ class Curation:
     async def _scored(self, question: Question, environment: Environment) -> tuple[float, int]:
         if environment is self._base and question.text in self._known:
             return self._known[question.text]
-        (asking,), settings = qa_pairs([question]), self.settings
-        passed, grade = await ask(asking, environment, self._reader, settings.forward_budget, settings.memory)
+        settings = self.settings
+        passed, grade = await ask(question, environment, self._reader, settings.forward_budget, settings.memory)
         if environment is self._base:
             self._known[question.text] = grade.f1, len(passed.steps)
         return grade.f1, len(passed.steps)

@@ -7,7 +7,9 @@ nothing.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
+from copy import copy
 from typing import Any, Self
 
 import msgspec
@@ -39,9 +41,8 @@ class Store:
         self.layer: Layer | None = None  # the changes to a base, if a backend keeps the initial documents
         self._own: set[str] | None = None  # documents whose inbound links no copy shares; None for all
         self._by_text: MutableMapping[str, dict[str, None]] | None = None
-        self._indexes: dict[str, None] | None = None
+        self._leading: dict[Flag, dict[str, None]] | None = None  # index documents and corrections by flag
         self.tuned: Mapping[str, Any] = {}  # search settings chosen for this store; not part of the fingerprint
-        self._corrections: dict[str, None] | None = None
         self._issued = 0
         self._sum = 0
         self.links = 0
@@ -133,9 +134,7 @@ class Store:
 
     def corrections(self) -> Collection[str]:
         """Return the ids of all corrections."""
-        if self._corrections is None:
-            self._corrections = {record.id: None for record in self._made("correction")}
-        return self._corrections
+        return self._leads()["correction"]
 
     def same_text(self, text: str, other_than: str | None = None) -> str | None:
         """Return the first document whose normalised text equals this one's, or None."""
@@ -157,17 +156,15 @@ class Store:
 
     def copy(self) -> Store:
         """Return an independent, unfrozen copy; unchanged parts stay shared."""
-        twin = Store()
+        twin = copy(self)
         if self.layer is not None:
             twin._use(self.layer.copy())
         else:
             twin._records, twin._inbound = dict(self._records), dict(self._inbound)
         self._own, twin._own = set(), set()
-        twin._issued, twin._sum, twin.coded = self._issued, self._sum, self.coded
-        twin.origins, twin.links, twin.merges = self.origins, self.links, self.merges
-        twin.tuned = self.tuned
-        twin._indexes = None if self._indexes is None else dict(self._indexes)
-        twin._corrections = None if self._corrections is None else dict(self._corrections)
+        twin._by_text, twin.frozen = None, False
+        if self._leading is not None:
+            twin._leading = {flag: dict(ids) for flag, ids in self._leading.items()}
         return twin
 
     @property
@@ -177,21 +174,26 @@ class Store:
 
     def authored(self) -> list[Record]:
         """Return the documents written by agents; a base that has none is not read."""
-        return self._made("authored")
+        return [record for record in self._made() if record.flag == "authored"]
 
-    def _made(self, flag: Flag) -> list[Record]:
-        every: Iterable[Record] = self
+    def _made(self) -> Iterable[Record]:
+        """Return the documents that may have been written by agents or people."""
         if self.layer is not None and not self.layer.base.counts.tally.authored:
-            _, every = self.layer.since()
-        return [record for record in every if record.flag == flag]
+            return self.layer.since()[1]
+        return self
 
     @property
     def indexes(self) -> Mapping[str, None]:
         """Return the ids of index documents (written by an agent, with at least one link) and of all corrections."""
-        if self._indexes is None:
-            made = (*self.authored(), *self._made("correction"))
-            self._indexes = {record.id: None for record in made if record.links or record.flag == "correction"}
-        return self._indexes
+        leads = self._leads()
+        return ChainMap(leads["correction"], leads["authored"])  # the last mapping is iterated first
+
+    def _leads(self) -> dict[Flag, dict[str, None]]:
+        if self._leading is None:
+            self._leading = {"authored": {}, "correction": {}}
+            for record in self._made():
+                self._file(record.id, record)
+        return self._leading
 
     def unlike(self, other: Store) -> Iterable[str]:
         """Return the ids of all documents that may differ between two stores."""
@@ -255,19 +257,13 @@ class Store:
         self._check_open()
         record = self.get(id)
         present = dict.fromkeys(record.links)
-        linked, unknown, already, itself = [], [], [], False
-        for target in dict.fromkeys(targets):
-            if target == id:
-                itself = True
-            elif target not in self._records:
-                unknown.append(target)
-            elif target in present:
-                already.append(target)
-            else:
-                linked.append(target)
-        if linked:
-            self._set_links(id, (*record.links, *linked))
-        return Linking(tuple(linked), tuple(unknown), tuple(already), itself)
+        wanted = dict.fromkeys(targets)
+        others = [target for target in wanted if target != id]
+        known = [target for target in others if target in self._records]
+        linked = tuple(target for target in known if target not in present)
+        self._set_links(id, (*record.links, *linked))
+        unknown = tuple(target for target in others if target not in self._records)
+        return Linking(linked, unknown, tuple(target for target in known if target in present), id in wanted)
 
     def unlink(self, id: str, target: str) -> None:
         self._check_open()
@@ -368,8 +364,6 @@ class Store:
         if old is not None:
             self._sum -= weight(old)
         self._records[record.id] = record
-        if self._corrections is not None and record.flag == "correction":
-            self._corrections[record.id] = None
         self._sum = (self._sum + weight(record)) % MODULUS
         if old is None or old.links is not record.links:
             before = () if old is None else old.links
@@ -378,15 +372,19 @@ class Store:
             for target in record.links:
                 self._sources(target)[record.id] = None
             self.links += len(record.links) - len(before)
-        if self._indexes is not None:
-            if record.flag == "correction" or (record.flag == "authored" and record.links):
-                self._indexes[record.id] = None
-            else:
-                self._indexes.pop(record.id, None)
+        self._file(record.id, record)
         if self._by_text is not None and (old is None or old.text != record.text):
             if old is not None:
                 self._forget_text(old)
             self._by_text.setdefault(normalised(record.text), {})[record.id] = None
+
+    def _file(self, id: str, record: Record | None) -> None:
+        """Update the ids of index documents and corrections."""
+        for flag, ids in (self._leading or {}).items():
+            if record is not None and record.flag == flag and (record.links or flag == "correction"):
+                ids[id] = None
+            else:
+                ids.pop(id, None)
 
     def _sources(self, target: str) -> dict[str, None]:
         """Return the inbound links of a document for modification, copied if another store shares them."""
@@ -405,12 +403,9 @@ class Store:
     def _drop(self, id: str) -> None:
         """Remove a record that has no links left in either direction."""
         record = self._records.pop(id)
-        if self._corrections is not None:
-            self._corrections.pop(id, None)
         self._sum = (self._sum - weight(record)) % MODULUS
         self._inbound.pop(id, None)
-        if self._indexes is not None:
-            self._indexes.pop(id, None)
+        self._file(id, None)
         if self._own is not None:
             self._own.discard(id)
         self._forget_text(record)

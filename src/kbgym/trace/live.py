@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from kbgym.errors import BadInput, Failed, KbgymError
 from kbgym.gym.actions import NOTHING, Action, Observation
 from kbgym.gym.environment import Environment, Ranking, SearchEngine, texts_in
@@ -37,10 +39,33 @@ from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBac
 from kbgym.trace.folder import TRACE, position_at
 from kbgym.trace.judge_cache import JudgeCache
 from kbgym.trace.replay import Listener, catch_up, committed, replay, replaying, rolled_back
-from kbgym.trace.snapshot import Snapshot, overlay_of, snapshot_of
 from kbgym.trace.write_lock import WriteLock
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
+
+
+class Snapshot(msgspec.Struct, frozen=True, eq=False):
+    """A read-only store and its search after an iteration."""
+
+    store: Store
+    engine: Overlay
+    iteration: int
+    ranking: Ranking = "paper"
+    observations: Observations = "paper"
+
+    def environment(self) -> Environment:
+        return Environment(self.store, self.engine, ranking=self.ranking, observations=self.observations)
+
+
+def overlay_of(environment: Environment) -> Overlay:
+    """Return a snapshot of the search on which edits can be staged."""
+    if not isinstance(environment.engine, LiveEngine):
+        raise TypeError("a store whose edits are staged needs a search with overlays")
+    return environment.engine.overlay()
+
+
+def snapshot_of(now: Environment, iteration: int) -> Snapshot:
+    return Snapshot(now.store.copy().freeze(), overlay_of(now), iteration, now.ranking, now.observations)
 
 
 class LiveStore:

@@ -9,7 +9,8 @@ same decisions. The test splits are never asked. Training and serving use the sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+import re
+from collections.abc import Iterator, Sequence, Set
 from random import Random
 from statistics import fmean
 from typing import Any
@@ -18,21 +19,34 @@ import msgspec
 
 from kbgym.gym.actions import Found, Search, changed_in, shown_by
 from kbgym.gym.environment import Environment
-from kbgym.gym.episode import FORWARD_BUDGET, MEMORY, Transcript
-from kbgym.gym.grading import Grade, normalise
-from kbgym.gym.policy import Agent, Backward
-from kbgym.store import Store
+from kbgym.gym.episode import FORWARD_BUDGET, MEMORY, Acting, Transcript, play
+from kbgym.gym.grading import Grade, grade_question, normalise
+from kbgym.gym.policy import Agent, Backward, Forward
+from kbgym.store import Record, Store
+from kbgym.store.guard import signature
 from kbgym.trace.events import Noted, Phase
 from kbgym.trace.live import LiveStore
-from kbgym.training.asking import QAPair, ask, qa_pairs
 from kbgym.training.lessons import Lesson
 from kbgym.training.loop import Curate
-from kbgym.training.reasons import Words
 from kbgym.training.session import Session
 from kbgym.training.staged import StagedEdits, apply_edits, reject_edits, stage
+from kbgym.worlds.world import Question
 
 _RECENT = 200
 _EXACT = 1e-9
+
+
+def qa_pair(id: str, text: str, golds: tuple[str, ...], unanswerable: bool = False, **more: Any) -> Question:
+    """Return a question with known answers that belongs to no world."""
+    return Question(id, "", "", "", text, golds, unanswerable=unanswerable, **more)
+
+
+async def ask(
+    asked: Question, environment: Acting, reader: Agent, budget: int, memory: int
+) -> tuple[Transcript, Grade]:
+    """Play a reader's pass and return it with its grade; a pass without an answer scores 0."""
+    passed = await play(reader(), environment, "reader", Forward(asked.text), budget, memory)
+    return passed, grade_question(passed.answer, asked)
 
 
 class GateDecision(msgspec.Struct, frozen=True):
@@ -71,7 +85,7 @@ class Gate:
     def __init__(
         self,
         n: int,
-        held_out: Sequence[QAPair],
+        held_out: Sequence[Question],
         reader: Agent | None,
         seed: int = 0,
         budget: int = FORWARD_BUDGET,
@@ -79,19 +93,19 @@ class Gate:
     ) -> None:
         self.n = n
         self._held_out = tuple(held_out)
-        self._recent: dict[str, QAPair] = {}
+        self._recent: dict[str, Question] = {}
         self._words = Words()
         self._reader, self._seed = reader, seed
         self._budget, self._memory = budget, memory
 
-    def answered(self, question: QAPair) -> None:
+    def answered(self, question: Question) -> None:
         """Add a question with a known answer to the recent questions."""
         self._recent.pop(question.id, None)
         self._recent[question.id] = question
         if len(self._recent) > _RECENT:
             del self._recent[next(iter(self._recent))]
 
-    def panel(self, number: int) -> list[QAPair]:
+    def panel(self, number: int) -> list[Question]:
         """Return the held-out questions drawn for this pass and the questions answered last."""
         draw = Random(f"{self._seed}:gate:{number}")
         held_out = draw.sample(self._held_out, min(self.n, len(self._held_out)))
@@ -141,17 +155,12 @@ class Gate:
             reason = "the edits help neither the panel nor their own question"
         return GateDecision(not reason, len(panel), shares[0], shares[1], scores[0], scores[1], reason)
 
-    async def ask(self, question: QAPair, environment: Environment) -> Grade:
-        """Return the score of the reader on one state of the store."""
-        assert self._reader is not None
-        return (await ask(question, environment, self._reader, self._budget, self._memory))[1]
-
-    async def _read(self, question: QAPair, seen: Measured, environment: Environment) -> Measured:
+    async def _read(self, question: Question, seen: Measured, environment: Environment) -> Measured:
         assert self._reader is not None
         passed, grade = await ask(question, environment, self._reader, self._budget, self._memory)
         return msgspec.structs.replace(seen, f1=grade.f1, actions=len(passed.steps))
 
-    async def _look(self, question: QAPair, environment: Environment) -> Measured:
+    async def _look(self, question: Question, environment: Environment) -> Measured:
         """Measure the evidence on the first page of results."""
         step = await environment.carry_out(Search(question.text))
         page = shown_by(step.result)
@@ -169,7 +178,7 @@ def _lost(id: str, before: Store, after: Store) -> bool:
     return id not in after or after[id].text != before[id].text or not {*before[id].links} <= {*after[id].links}
 
 
-def _share(question: QAPair, ids: Sequence[str], texts: dict[str, str]) -> float:
+def _share(question: Question, ids: Sequence[str], texts: dict[str, str]) -> float:
     """Return the share of a question's supports among documents; without supports, 1 if any has its answer, else 0."""
     if question.support:
         return len({*question.support} & {*ids}) / len({*question.support})
@@ -214,7 +223,7 @@ def gated_curate(gate: Gate) -> Curate:
     async def curate(session: Session, lesson: Lesson, curator: Agent, task: Backward) -> Transcript:
         live, settings, number = session.live, session.settings, session.state(lesson).iteration
         staged = await stage(live, curator, task, settings.backward_budget, settings.memory)
-        for question in qa_pairs(session.answered(lesson)):
+        for question in session.answered(lesson):
             gate.answered(question)
         verdict = await judged(gate, staged, number, lesson.question.id)
         async with live.write():
@@ -222,3 +231,83 @@ def gated_curate(gate: Gate) -> Curate:
         return staged.transcript
 
     return curate
+
+
+# -- reasons for links ------------------------------------------------------------------------------------------------
+# A link has a reason if its target contains the rarest word of its source ("baker" in "People whose job is baker"), or
+# names a person named by an original document with that word (the city of a baker, under the cities of bakers). A
+# change has a reason if every added link has one and no removed link had one. Only originals count as evidence, so that
+# a curator's text cannot justify a curator's links. The check asks no questions and is independent of the language.
+
+WHOLE = 0.25  # minimum share of its candidates that a new index must link
+_RARE = 4  # a word is rare if its frequency is at most this multiple of that of the rarest
+_WORD = re.compile(r"[^\W_]{2,}")
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text in lower case and singular: "friends" and "friend" are equal."""
+    return frozenset(
+        word[:-1] if len(word) > 3 and word[-1] == "s" else word for word in _WORD.findall(text.casefold())
+    )
+
+
+class Words:
+    """An inverted index from words to originals, which `follow` updates to a store."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._holding: dict[str, set[str]] = {}
+
+    def follow(self, store: Store) -> None:
+        originals = {record.id: record.text for record in store if record.flag != "authored"}
+        for id in [id for id, text in self._texts.items() if originals.get(id) != text]:
+            for word in words_of(self._texts.pop(id)):
+                self._holding[word].discard(id)
+        for id, text in originals.items():
+            if id not in self._texts:
+                self._texts[id] = text
+                for word in words_of(text):
+                    self._holding.setdefault(word, set()).add(id)
+
+    def rarest(self, text: str) -> list[str]:
+        """Return the words of a text with the lowest document frequency above 0 among originals."""
+        counts = {word: len(held) for word in words_of(text) if (held := self._holding.get(word))}
+        return sorted(word for word, count in counts.items() if count == min(counts.values()))
+
+    def candidates(self, text: str) -> set[str]:
+        """Return the originals with every rare word of a text: about as many as belong under it, or more."""
+        counts = {word: len(held) for word in words_of(text) if (held := self._holding.get(word))}
+        rare = [word for word, count in counts.items() if count <= _RARE * min(counts.values())]
+        return set.intersection(*(self._holding[word] for word in rare)) if rare else set()
+
+    def speaks_for(self, source: str, target: str) -> bool:
+        """Return True if the words show that a document `target` belongs under a document `source`."""
+        rarest = self.rarest(source)
+        if not words_of(target).isdisjoint(rarest):
+            return True
+        named = frozenset(signature(target)[0])
+        between = {id for word in rarest for id in self._holding[word]}
+        return any(len(named.intersection(signature(self._texts[id])[0])) > 1 for id in between)
+
+    def unreasoned(self, before: Store, after: Store, touched: set[str]) -> Iterator[str]:
+        """Yield the documents touched by a pass whose changes have no reason in their words."""
+        for id in sorted(touched):
+            was, now = (store[id] if id in store else None for store in (before, after))  # noqa: SIM401
+            if was != now and not self._reasoned(was, now, before, after):
+                yield id
+
+    def _reasoned(self, was: Record | None, now: Record | None, before: Store, after: Store) -> bool:
+        if was is not None and was.flag != "authored" and (now is None or now.text != was.text):
+            return False
+        held = {} if was is None else {id: self.speaks_for(was.text, before[id].text) for id in was.links}
+        if now is None:
+            return not any(held.values())
+        if not now.links:
+            return False
+        if was is None and len(now.links) < WHOLE * len(self.candidates(now.text)):
+            return False
+        gone = [id for id in held if id not in now.links]
+        fresh = [id for id in now.links if was is None or now.text != was.text or id not in held]
+        return not any(held[id] for id in gone) and all(
+            self.speaks_for(now.text, after[id].text) for id in fresh if id in after
+        )

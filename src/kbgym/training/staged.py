@@ -32,8 +32,7 @@ from kbgym.gym.episode import Transcript, play
 from kbgym.gym.policy import Agent, Backward, Forward
 from kbgym.gym.tools import is_editing
 from kbgym.trace.events import Acted, Began, Ended, Noted, Phase
-from kbgym.trace.live import LiveStore
-from kbgym.trace.snapshot import Snapshot
+from kbgym.trace.live import LiveStore, Snapshot
 
 TRIES = 3  # additional attempts to play a pass whose documents changed in the meantime
 

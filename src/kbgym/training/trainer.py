@@ -9,7 +9,6 @@ from typing import Any
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.trace.backend import ConnectionLost, open_backend
-from kbgym.training.asking import qa_pairs
 from kbgym.training.gate import Gate, gated_curate
 from kbgym.training.lessons import Lesson
 from kbgym.training.loop import Curate, curate_directly, train
@@ -28,7 +27,7 @@ class Trainer(Session):
         curate: Curate = curate_directly
         if settings.gate:
             budget, memory = settings.forward_budget, settings.memory
-            held_out = qa_pairs(world.split("eval"))
+            held_out = world.split("eval")
             reader = None if settings.reader == "general" else self.agents.reader  # its answers are not a measure
             curate = gated_curate(Gate(settings.gate, held_out, reader, settings.seed, budget, memory))
         try:

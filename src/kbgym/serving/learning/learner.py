@@ -30,10 +30,8 @@ from kbgym.serving.learning.teacher import Teacher
 from kbgym.serving.learning.worker import Worker
 from kbgym.trace.corrections import Corrections
 from kbgym.trace.events import Began, Ended, Graded, Noted, Phase
-from kbgym.trace.live import LiveStore
-from kbgym.trace.snapshot import Snapshot
-from kbgym.training.asking import QAPair
-from kbgym.training.gate import Gate, judged, settle
+from kbgym.trace.live import LiveStore, Snapshot
+from kbgym.training.gate import Gate, judged, qa_pair, settle
 from kbgym.training.loop import NOTHING_LEARNT, backward_task, suffices
 from kbgym.training.run import Settings
 from kbgym.training.staged import TRIES, StagedEdits, forward, record_forward, stage, unchanged
@@ -62,7 +60,7 @@ class Online:
         self.admitted = self.refused = 0
         for asked in questions.asked.values():
             if gate is not None and asked.golds:
-                gate.answered(QAPair(asked.id, asked.question, asked.golds, abstain(asked.golds)))
+                gate.answered(qa_pair(asked.id, asked.question, asked.golds, abstain(asked.golds)))
 
     def warm(self) -> None:
         """Load the embedding model in the background."""
@@ -148,7 +146,7 @@ class Online:
             durable = live.commit()
         await asyncio.shield(durable)
         if self.gate is not None:
-            self.gate.answered(QAPair(id, asked.question, golds, abstain(golds)))
+            self.gate.answered(qa_pair(id, asked.question, golds, abstain(golds)))
         self.worker.wake()
         return self.questions.asked[id]
 

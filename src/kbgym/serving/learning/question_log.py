@@ -22,7 +22,7 @@ from kbgym.gym.policy import Turn
 from kbgym.gym.tools import parse
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Graded, Noted
-from kbgym.trace.snapshot import Snapshot
+from kbgym.trace.live import Snapshot
 
 WINDOW = 50  # questions of the rolling means
 MOST_OPEN = 64  # open questions per client

@@ -22,14 +22,13 @@ from kbgym.search.live import LiveEngine
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.learner import Online, cooperative
 from kbgym.serving.learning.question_log import QuestionLog
+from kbgym.trace import is_url
 from kbgym.trace.corrections import Corrections
 from kbgym.trace.live import LiveStore
 from kbgym.trace.replay import Listener
-from kbgym.trace.url import is_url
-from kbgym.training.asking import QAPair, ask, qa_pairs
-from kbgym.training.gate import Gate
+from kbgym.training.gate import Gate, ask, qa_pair
 from kbgym.training.run import Settings
-from kbgym.worlds.world import Key
+from kbgym.worlds.world import Key, Question
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -57,13 +56,13 @@ def read_traffic(path: Path) -> list[Traffic]:
     return found
 
 
-def held_out_questions(place: str | Path, given: Path | None) -> list[QAPair]:
+def held_out_questions(place: str | Path, given: Path | None) -> Sequence[Question]:
     """Return the questions of a file, else the eval split of the store's own world, never a test split."""
     if given is not None:
         rows = read_traffic(given)
-        return [QAPair(r.id or f"held-{n}", r.question, r.answers, r.unanswerable) for n, r in enumerate(rows, 1)]
+        return [qa_pair(r.id or f"held-{n}", r.question, r.answers, r.unanswerable) for n, r in enumerate(rows, 1)]
     world = open(place).world
-    return qa_pairs(world.split("eval")) if world else []
+    return world.split("eval") if world else []
 
 
 def open_online(
@@ -147,7 +146,7 @@ async def learn_traffic(
         if not asked.golds and asked.outcome != "agent_failed":
             asked = await online.gold(id, row.answers)
         await online.learn()
-        asking = QAPair(id, row.question, row.answers, row.unanswerable)
+        asking = qa_pair(id, row.question, row.answers, row.unanswerable)
         passed, on_flat = await ask(asking, flat, online.reader, settings.forward_budget, settings.memory)
         learnt.append(StreamRow(id, asked.f1 or 0.0, asked.actions, on_flat.f1, len(passed.steps)))
         if tick:
