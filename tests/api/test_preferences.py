@@ -9,7 +9,7 @@ import pytest
 import kbgym
 from kbgym.cli.main import run
 from kbgym.errors import BadInput
-from kbgym.integrations.trl import preferences
+from kbgym.integrations.transcripts import preferences
 from kbgym.training.exam import read_rows
 
 

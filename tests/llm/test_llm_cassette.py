@@ -15,13 +15,13 @@ from turns import turn
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.client import Budget
 from kbgym.agents.llm.connect import Models, Options
-from kbgym.agents.llm.export import export, transcripts
 from kbgym.agents.llm.policy import LLMPolicy
 from kbgym.agents.llm.retry import CapReached
 from kbgym.agents.llm.values import Reply
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import Answer, Search
 from kbgym.gym.policy import Forward, View
+from kbgym.integrations.transcripts import transcripts
 
 
 def ask(provider: Told | None, path: Path, texts: list[str], record: bool = True) -> list[str]:
@@ -153,9 +153,7 @@ SEARCH, ANSWER = called("search", '{"query":"who"}'), called("answer", '{"text":
 
 def test_a_pass_exports_as_one_chat(tmp_path: Path) -> None:
     played(tmp_path / "c.jsonl", [SEARCH, ANSWER])
-    out = tmp_path / "chats.jsonl"
-    assert export(Cassette(tmp_path / "c.jsonl", record=False), out) == 1
-    (chat,) = (json.loads(line) for line in out.read_text().splitlines())
+    (chat,) = transcripts(Cassette(tmp_path / "c.jsonl", record=False))
     assert [message["role"] for message in chat["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
     calls = [message["tool_calls"][0] for message in chat["messages"] if message["role"] == "assistant"]
     assert [call["function"]["name"] for call in calls] == ["search", "answer"]

@@ -14,8 +14,8 @@ from prompt_reader import calling
 from turns import turn
 
 from kbgym.agents.llm.connect import Models, Options
-from kbgym.agents.llm.openai_api import OpenAI
 from kbgym.agents.llm.policy import LLMAgent, LLMPolicy
+from kbgym.agents.llm.protocols import OpenAI
 from kbgym.agents.llm.retry import Outage, Rejected
 from kbgym.gym.actions import Search
 from kbgym.gym.policy import AgentFailed, Forward, View
@@ -109,9 +109,9 @@ def test_a_server_without_either_still_gets_tools() -> None:
             models = Models(Options(base_url=server.url))
             agent = LLMAgent(models, "llm:local/m", "reader")
             assert isinstance(agent.client.provider, OpenAI)
-            agent.client.provider.ways.now = "schema"
+            agent.client.provider.way = "schema"
             assert await agent().act(FIRST) == Search("who")
-            assert agent.client.provider.ways.now == "tools"
+            assert agent.client.provider.way == "tools"
             await models.close()
 
         asyncio.run(scene())

@@ -8,13 +8,12 @@ import click
 import msgspec
 
 from kbgym.agents.llm.cassette import Cassette
-from kbgym.agents.llm.export import export as export_chats
 from kbgym.api import open
 from kbgym.api.submission import check, pack
 from kbgym.canonical import write_lines
 from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.errors import BadInput
-from kbgym.integrations.trl import preferences
+from kbgym.integrations.transcripts import preferences, transcripts
 from kbgym.training.exam import summarise
 from kbgym.worlds.benchmark import GOLDS, NAMES
 from kbgym.worlds.benchmark import export as export_benchmark
@@ -91,8 +90,9 @@ def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path 
     (cassette,) = files
     if not cassette.is_file():
         raise BadInput(f"{cassette} is no cassette: there is no such file.")
-    count = export_chats(Cassette(cassette, record=False), out)
-    return {"transcripts": count, "out": str(out)}, f"{out}: {count} transcripts."
+    chats = list(transcripts(Cassette(cassette, record=False)))
+    write_lines(out, chats)
+    return {"transcripts": len(chats), "out": str(out)}, f"{out}: {len(chats)} transcripts."
 
 
 @verb("pack", submit)

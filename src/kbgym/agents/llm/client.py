@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -114,8 +114,9 @@ class ModelClient:
         self.usage += Usage.of(reply)
         return reply
 
-    def count_malformed(self) -> None:
-        self.usage += Usage(malformed=1)
+    def described(self, settings: ModelSettings, prompts: dict[str, str]) -> dict[str, Any]:
+        """Return the description of the model for a run's settings: name, settings, hashes of the prompts."""
+        return {"agent": self.name, "settings": msgspec.to_builtins(settings), "prompts": prompts}
 
     async def close(self) -> None:
         if self.provider is not None:
@@ -191,7 +192,7 @@ class Asker:
             if not isinstance(value, Flawed):
                 return value
             self.usage += Usage(malformed=1)
-            self._client.count_malformed()
+            self._client.usage += Usage(malformed=1)
             tries -= 1
             if tries < 1:
                 return value

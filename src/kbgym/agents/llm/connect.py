@@ -8,24 +8,32 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal
 
 import msgspec
 
-from kbgym.agents.llm import anthropic_api, openai_api
-from kbgym.agents.llm.anthropic_api import Anthropic
 from kbgym.agents.llm.cassette import Cassette, Role
-from kbgym.agents.llm.client import Budget, ModelClient, Provider
-from kbgym.agents.llm.openai_api import OpenAI
+from kbgym.agents.llm.client import Budget, ModelClient
 from kbgym.agents.llm.prices import Prices
+from kbgym.agents.llm.protocols import Anthropic, OpenAI
 from kbgym.agents.llm.redact import Redactor, address, quiet_libraries
 from kbgym.agents.llm.retry import Retry
 from kbgym.agents.llm.values import ModelSettings
 from kbgym.errors import BadInput
 
-KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "local": "KBGYM_LOCAL_API_KEY"}
-ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
-URLS = {"openai": openai_api.URL, "anthropic": anthropic_api.URL, "local": "http://127.0.0.1:8080/v1"}
+
+class Service(msgspec.Struct, frozen=True):
+    """A provider: the variables of its key and of another address, and its address."""
+
+    key: str
+    address: str
+    url: str
+
+
+SERVICES = {
+    "openai": Service("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1"),
+    "anthropic": Service("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+    "local": Service("KBGYM_LOCAL_API_KEY", "", "http://127.0.0.1:8080/v1"),
+}
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +62,7 @@ class Models:
         self.options = options or Options()
         if self.options.concurrency < 1:
             raise BadInput(f"concurrency {self.options.concurrency} is not at least 1.")
-        keys = [os.environ.get(variable) for variable in KEYS.values()]
+        keys = [os.environ.get(service.key) for service in SERVICES.values()]
         self._address = address(self.options.base_url)
         self._redact = Redactor([*keys, *self._address.secrets])
         self._retry = retry or Retry()
@@ -73,7 +81,7 @@ class Models:
         if kind == "cassette" and rest:
             return self._player(rest, role)
         provider, _, model = rest.partition("/")
-        if kind != "llm" or provider not in KEYS or not model:
+        if kind != "llm" or provider not in SERVICES or not model:
             raise BadInput(
                 f"there is no agent {name!r}; models are llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL "
                 "and cassette:FILE."
@@ -104,30 +112,17 @@ class Models:
         )
 
     def _connect(self, name: str, provider: str, model: str) -> ModelClient:
-        options, base_url, where = self.options, self.options.base_url, self._address
-        if base_url is not None and not base_url.startswith(("http://", "https://")):
-            raise BadInput(f"base_url {base_url!r} does not start with http:// or https://.")
-        key = os.environ.get(KEYS[provider])
+        options, where, service = self.options, self._address, SERVICES[provider]
+        if where.url is not None and not where.url.startswith(("http://", "https://")):
+            raise BadInput(f"base_url {options.base_url!r} does not start with http:// or https://.")
+        key = os.environ.get(service.key, "")
         if provider != "local" and not key:
-            raise BadInput(f"{name} needs a key: set {KEYS[provider]} in the environment.")
-        # Prices are known for the provider's own address only.
-        prices = Prices(provider, model, where.url)
-        where = where if where.url else address(os.environ.get(ADDRESSES.get(provider, "")) or URLS[provider])
-        endpoint: Provider
-        if provider == "anthropic":
-            endpoint = Anthropic(where, key or "", options.timeout, self._redact)
-        else:
-            kind: Literal["openai", "local"] = "openai" if provider == "openai" else "local"
-            endpoint = OpenAI(kind, where, key or "none", options.timeout, self._redact)
-        return ModelClient(
-            name,
-            endpoint,
-            prices,
-            options.concurrency,
-            self._retry,
-            self.cassette,
-            self.budget,
-        )
+            raise BadInput(f"{name} needs a key: set {service.key} in the environment.")
+        prices = Prices(provider, model, where.url)  # known for the provider's own address only
+        where = where if where.url else address(os.environ.get(service.address) or service.url)
+        given = where, key, options.timeout, self._redact
+        endpoint = Anthropic(*given) if provider == "anthropic" else OpenAI(*given, is_local=provider == "local")
+        return ModelClient(name, endpoint, prices, options.concurrency, self._retry, self.cassette, self.budget)
 
     def _player(self, file: str, role: Role) -> tuple[ModelClient, ModelSettings]:
         if file not in self._played:
@@ -139,8 +134,3 @@ class Models:
             provider, _, model = recorded.name.removeprefix("llm:").partition("/")
             self._clients[key] = ModelClient(recorded.name, None, Prices(provider, model), cassette=cassette)
         return self._clients[key], msgspec.convert(recorded.settings, ModelSettings)
-
-
-def described(client: ModelClient, settings: ModelSettings, prompts: dict[str, str]) -> dict[str, Any]:
-    """Return the description of a model for a run's settings: name, settings, hashes of the prompts."""
-    return {"agent": client.name, "settings": msgspec.to_builtins(settings), "prompts": prompts}

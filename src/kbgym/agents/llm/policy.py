@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from kbgym.agents.llm.client import Asker, Flawed, ModelClient, read_call
-from kbgym.agents.llm.connect import Models, described
+from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import Skill, as_data, last_lines, messages, prompt, prompt_hash, skill_of
 from kbgym.agents.llm.retry import TooLong
 from kbgym.agents.llm.values import Message, ModelSettings, Reply, Request, tool
@@ -38,24 +38,18 @@ class LLMPolicy(Asker):
         self._skill = skill
 
     async def act(self, view: View) -> Action:
-        request = self._request(view)
+        request = request_for(view, self._settings, self._skill)
         tries = 1 + self._allowance - self.usage.malformed
         action: Action | Flawed
         try:
             action = await self.until_valid(
-                request, partial(self._read, view=view), tries, partial(correction, role=view.role)
+                request, partial(read, role=view.role), tries, partial(correction, role=view.role)
             )
         except TooLong as error:
             raise AgentFailed(f"the prompt no longer fits the model's context: {error}") from None
         if isinstance(action, Flawed):
             raise AgentFailed(f"no valid call after the last correction: {action.reason}")
         return action
-
-    def _request(self, view: View) -> Request:
-        return request_for(view, self._settings, self._skill)
-
-    def _read(self, reply: Reply, view: View) -> Action | Flawed:
-        return read(reply, view.role)
 
 
 class LLMAgent:
@@ -67,10 +61,9 @@ class LLMAgent:
         self.client, self.settings = models.client(name, role)
         self.skill = skill or skill_of(role)
         self.allowance = allowance
-        self.policy = LLMPolicy
 
     def __call__(self) -> LLMPolicy:
-        return self.policy(self.client, self.settings, self.allowance, self.skill)
+        return LLMPolicy(self.client, self.settings, self.allowance, self.skill)
 
     @property
     def name(self) -> str:
@@ -79,7 +72,7 @@ class LLMAgent:
     @property
     def description(self) -> dict[str, Any]:
         """Return the model, its settings and the hashes of its prompts, for a run's settings and its trace."""
-        return described(self.client, self.settings, self.skill.hashes)
+        return self.client.described(self.settings, self.skill.hashes)
 
 
 def request_for(view: View, settings: ModelSettings, skill: Skill | None = None) -> Request:
@@ -177,7 +170,7 @@ class LLMJudge(Asker):
 
     @property
     def description(self) -> dict[str, object]:
-        return described(self._client, self._settings, {"judge": prompt_hash("judge")})
+        return self._client.described(self._settings, {"judge": prompt_hash("judge")})
 
     async def duplicate(self, candidate: str, existing: str) -> bool:
         asked = Message("user", f"New:\n{as_data(candidate)}\n\nAlready there:\n{as_data(existing)}")

@@ -30,6 +30,16 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     call: Call | None = None
     id: str = ""
 
+    def as_chat(self) -> dict[str, Any]:
+        """Return the message in OpenAI's format."""
+        if self.call is not None:
+            function = {"name": self.call.name, "arguments": self.call.arguments}
+            called = {"id": self.call.id, "type": "function", "function": function}
+            return {"role": "assistant", "content": self.text or None, "tool_calls": [called]}
+        if self.role == "tool":
+            return {"role": "tool", "tool_call_id": self.id, "content": self.text}
+        return {"role": self.role, "content": self.text}
+
 
 class Request(msgspec.Struct, frozen=True):
     """One request to a model. `tail` ends the last message and is the only part that changes from turn to turn."""
@@ -126,30 +136,14 @@ class Usage(msgspec.Struct, frozen=True):
         return Usage(requests=1, **counts, cost=reply.cost, sent=(reply.sent,) if reply.sent else ())
 
     def __add__(self, other: Usage) -> Usage:
-        known = self.cost is not None and other.cost is not None
         return Usage(
             **{name: getattr(self, name) + getattr(other, name) for name in _COUNTS},
-            cost=(self.cost or 0.0) + (other.cost or 0.0) if known else None,
+            cost=None if self.cost is None or other.cost is None else self.cost + other.cost,
             sent=self.sent + tuple(sent for sent in other.sent if sent not in self.sent),
-        )
-
-    def __sub__(self, before: Usage) -> Usage:
-        """Return the usage since an earlier state, without `sent`."""
-        known = self.cost is not None and before.cost is not None
-        return Usage(
-            **{name: getattr(self, name) - getattr(before, name) for name in _COUNTS},
-            cost=(self.cost or 0.0) - (before.cost or 0.0) if known else None,
         )
 
 
 _COUNTS = ("requests", "prompt", "cached", "completion", "reasoning", "malformed", "retries")
-
-
-def assistant_call(call: Call, text: str = "") -> dict[str, Any]:
-    """Return a tool call as a message of OpenAI's protocol."""
-    function = {"name": call.name, "arguments": call.arguments}
-    called = {"id": call.id, "type": "function", "function": function}
-    return {"role": "assistant", "content": text or None, "tool_calls": [called]}
 
 
 def tool(name: str, description: str, properties: dict[str, Any]) -> dict[str, Any]:
