@@ -31,7 +31,7 @@ from kbgym.search.base import SEARCHES
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from bases import base_at

@@ -69,7 +69,7 @@ from pathlib import Path
 import msgspec
 import kbgym
 from kbgym.canonical import encode, write_lines
-from kbgym.trace.copying import write
+from kbgym.trace.backend import write
 from kbgym.trace.folder import StoreLines
 from kbgym.worlds.people import NO_QUESTIONS
 

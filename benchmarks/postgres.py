@@ -13,8 +13,7 @@ import time
 from pathlib import Path
 
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_backend
-from kbgym.trace.copying import copy_store, save_store
+from kbgym.trace.backend import copy_store, open_backend, save_store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from postgres import MISSING, Cluster, installed

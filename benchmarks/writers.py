@@ -26,7 +26,7 @@ MUST = 1500  # a second, from sixteen processes
 _BEGIN = """
 import sys
 from kbgym.store import Store, source
-from kbgym.trace.copying import save_store
+from kbgym.trace.backend import save_store
 from kbgym.trace.backend import open_backend
 
 save_store(Store(source(f"d{n}", f"Document {n} of all.") for n in range(1000)), sys.argv[1])
