@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from kbgym.cli import installation
-from kbgym.cli.examples import EXAMPLES
+from kbgym.cli import doctor
+from kbgym.cli.generate import EXAMPLES
 from kbgym.errors import Missing
 
 
@@ -40,19 +40,19 @@ REQUIRED = [
 
 
 def test_missing_packages_are_those_of_an_extra_that_are_not_installed(monkeypatch):
-    monkeypatch.setattr(installation, "requires", lambda name: REQUIRED)
-    found = {extra: installation.missing_packages(extra) for extra in ("documents", "serve", "ray")}
+    monkeypatch.setattr(doctor, "requires", lambda name: REQUIRED)
+    found = {extra: doctor.missing_packages(extra) for extra in ("documents", "serve", "ray")}
     assert found == {"documents": ["no-such-package"], "serve": ["other-missing"], "ray": []}
 
 
 def test_doctor_fails_only_without_the_model(kbgym, monkeypatch):
-    monkeypatch.setattr(installation, "requires", lambda name: REQUIRED)
+    monkeypatch.setattr(doctor, "requires", lambda name: REQUIRED)
     code, text, _ = kbgym("doctor", "--json")
     assert code == 0 and json.loads(text)["extras"]["serve"] == ["other-missing"]
 
     def gone(model, cache):
         raise Missing("the model is not here; run `pip install it`.")
 
-    monkeypatch.setattr(installation, "find", gone)
+    monkeypatch.setattr(doctor, "find", gone)
     code, text, _ = kbgym("doctor")
     assert code == 1 and "pip install it" in text and "kbgym[serve]" in text

@@ -71,7 +71,7 @@ def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[
         @functools.wraps(work)
         def command(as_json: bool, quiet: bool, **given: Any) -> None:
             if printed := work(**given):
-                emit(printed[0], as_json, quiet, printed[1])
+                emit(*printed)
 
         flagged = output_options(command)
         flagged.__click_params__ += given_flags  # type: ignore[attr-defined]
@@ -80,18 +80,19 @@ def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[
     return made
 
 
-def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str | Sequence[str]) -> None:
-    """Print a verb's result: JSON for machines, or `text` for people.
+def emit(result: Mapping[str, Any], text: str | Sequence[str]) -> None:
+    """Print a result of the current verb: JSON for machines, or `text` for people.
 
     If it contains untrusted ids and texts, `text` is a list of lines, so that their content cannot start a new line.
     """
-    if as_json:
+    wanted = click.get_current_context().params
+    if wanted["as_json"]:
         try:
             data = encode(result)
         except UnicodeEncodeError:  # a file name that is not valid Unicode
             data = json.dumps(msgspec.to_builtins(result), sort_keys=True).encode()
         click.echo(safe_json(data))
-    elif not quiet:
+    elif not wanted["quiet"]:
         lines = text.split("\n") if isinstance(text, str) else text
         click.echo("\n".join(safe_text(line) for line in lines))
 
@@ -131,9 +132,9 @@ def splits_of(world: World) -> str:
 
 
 @contextlib.contextmanager
-def progress(title: str, quiet: bool = False) -> Iterator[ProgressCallback]:
+def progress(title: str) -> Iterator[ProgressCallback]:
     """Show a progress bar on stderr and yield its callback; without a terminal, yield one that does nothing."""
-    if quiet or is_silent() or not sys.stderr.isatty():
+    if is_silent() or not sys.stderr.isatty():
         yield lambda done, total, note: None
         return
     from rich.console import Console

@@ -12,8 +12,8 @@ import msgspec
 
 from kbgym.api import open
 from kbgym.baselines.pages import with_page_links
-from kbgym.cli.common import emit, output_options, progress, say, with_search
-from kbgym.cli.settings import Command, option, options, place
+from kbgym.cli.common import Printed, emit, progress, say, verb, with_search
+from kbgym.cli.settings import option, options, place
 from kbgym.corpus.documents import ReadingOptions, Unit
 from kbgym.corpus.importing import Made, load_old, make, replace_world
 from kbgym.corpus.store_update import Followed, Reimport, Watcher, reimport
@@ -23,7 +23,7 @@ from kbgym.search.base import SearchKind
 from kbgym.trace import is_url
 
 
-@click.command("corpus", cls=Command)
+@verb("corpus")
 @place("PATHS...", "documents", "paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @option("questions", "--questions", "questions")
 @option("world", "--out", "out", required=True, help="The folder to write the world to.")
@@ -36,7 +36,6 @@ from kbgym.trace import is_url
 @click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
 @click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store to update too.")
 @options("search")
-@output_options
 def corpus_command(
     paths: tuple[Path, ...],
     questions: Path | None,
@@ -53,9 +52,7 @@ def corpus_command(
     update: bool,
     store: Path | None,
     search: SearchKind | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Printed:
     """Make a world from your own documents: PATHS are files, or folders of them.
 
     Markdown, reStructuredText, HTML, text, YAML, TOML, JSON, JSONL, CSV and notebooks are read; with kbgym[documents]
@@ -75,7 +72,7 @@ def corpus_command(
     links, relink = links or structure, with_page_links if structure else None
     unit = unit or (old.facts.get("unit", "sentence") if old else "passage")
     options = ReadingOptions(language, unit, links, on_error, follow, site, about.strip())
-    with progress("reading", quiet or as_json) as tick:
+    with progress("reading") as tick:
         made = make(paths, questions, options, seed, old, tick, relink)
         tick(1, 1, f"writing {len(made.world.documents):,} documents")
         world = with_search(made.world, search or (old.facts.get("search") if old else None))
@@ -85,7 +82,7 @@ def corpus_command(
         else:
             replace_world(old, world, out)
     followed = reimport(store, made.world) if store else None
-    emit(result_of(made, followed), as_json, quiet, "\n".join(text_of(out, made, store, followed)))
+    return result_of(made, followed), text_of(out, made, store, followed)
 
 
 SHOWN = 10
@@ -213,12 +210,11 @@ def _some(lines: list[str]) -> list[str]:
     return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"  ... and {len(lines) - SHOWN:,} more (see --json)"]
 
 
-@click.command("watch", cls=Command)
+@verb("watch")
 @place("FOLDER...", "documents", "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @option("run", "--store", "store", type=str, required=True, help="The run or store to update.")
 @click.option("--every", default=2.0, show_default=True, type=click.FloatRange(min=0.05), help="Seconds between polls.")
-@output_options
-def watch_command(paths: Sequence[Path], store: str, every: float, as_json: bool, quiet: bool) -> None:
+def watch_command(paths: Sequence[Path], store: str, every: float) -> None:
     """Keep a store in step with the files it was made from, until interrupted.
 
     Files are read again when their modification time or size changes, and each update is one iteration of the store's
@@ -248,12 +244,7 @@ def watch_command(paths: Sequence[Path], store: str, every: float, as_json: bool
         else:
             said = ""
         if followed is not None:
-            emit(
-                _changes(followed.made) | {"iteration": followed.store.iteration},
-                as_json,
-                quiet,
-                _watch_lines(store, followed),
-            )
+            emit(_changes(followed.made) | {"iteration": followed.store.iteration}, _watch_lines(store, followed))
         time.sleep(every)
 
 

@@ -1,18 +1,25 @@
-"""`kbgym doctor`: check of an agent, its latency and its price, by ten short passes over a small store.
+"""`kbgym doctor`: checks of an installation, or of an agent, its latency and its price.
 
-The correctness of answers is shown but decides nothing: the check is about the path to the agent.
+An agent plays ten short passes over a small store. The correctness of answers is shown but decides nothing: the check
+is about the path to the agent.
 """
 
 from __future__ import annotations
 
 import asyncio
+import platform
+import re
 import statistics
 import time
+import tomllib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 
+from kbgym import __version__
 from kbgym.agents.external.command_line import is_command
 from kbgym.agents.llm.client import Provider
 from kbgym.agents.llm.connect import Models, Options, is_model
@@ -21,61 +28,103 @@ from kbgym.agents.llm.prices import Prices, forecast
 from kbgym.agents.llm.retry import Retry
 from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.agents.registry import make_agent
-from kbgym.cli.common import emit, output_options, progress
-from kbgym.cli.installation import check_installation
-from kbgym.cli.settings import Command, options
+from kbgym.cli.common import Printed, emit, progress, verb
+from kbgym.cli.settings import options
 from kbgym.cli.spending import used_by_commands
-from kbgym.errors import Failed, KbgymError
+from kbgym.errors import Failed, KbgymError, Missing
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import grade
 from kbgym.gym.policy import Agent, Backward, Forward, Task
 from kbgym.gym.tools import Role
+from kbgym.progress import ProgressCallback
+from kbgym.search.cache import cache_folder
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
+from kbgym.search.models import MINILM, find
 from kbgym.store import Record, Store, source
 
 BUDGET = 8
 # With more malformed replies or failed passes than this, a run would mostly measure the agent's mistakes.
 WORST_RATE, WORST_FAILED = 0.25, 2
+# extra: what it is for
+EXTRAS = {
+    "documents": "import Markdown, HTML, PDF, DOCX and others",
+    "models": "language models as agents",
+    "serve": "HTTP, the viewer, `kbgym connect`",
+    "postgres": "stores in PostgreSQL",
+    "scale": "approximate search in large stores",
+    "ray": "work on a Ray cluster",
+    "research": "figures, Gymnasium, Parquet",
+}
 
-_SENTENCES = """\
-Mira Holt's job is potter.
-Mira Holt lives in the city of Velden.
-Mira Holt's hobby is chess.
-Mira Holt is married to Jonas Brandt.
-Mira Holt was born on March 2, 1971.
-Jonas Brandt's job is surveyor.
-Jonas Brandt lives in the city of Velden.
-Jonas Brandt's hobby is rowing.
-Jonas Brandt is married to Mira Holt.
-Jonas Brandt was born on November 20, 1968.
-Edda Quill's job is potter.
-Edda Quill lives in the city of Asmark.
-Edda Quill's hobby is birding.
-Edda Quill was born on July 14, 1994.
-Edda Quill is a child of Mira Holt.
-Mira Holt is the mother of Edda Quill.
-Oskar Lind's job is baker.
-Oskar Lind lives in the city of Velden.
-Oskar Lind's hobby is chess.
-Edda Quill is a friend of Oskar Lind.
-Edda Quill is a friend of Jonas Brandt.
-Oskar Lind is a friend of Edda Quill.
-Jonas Brandt is a friend of Edda Quill.
-"""
-_QUESTIONS = (
-    ("What is the job of Mira Holt?", "potter"),
-    ("In which city does Jonas Brandt live?", "Velden"),
-    ("What is the hobby of the spouse of Mira Holt?", "rowing"),
-    ("In which city does the mother of Edda Quill live?", "Velden"),
-    ("How many friends does Edda Quill have?", "2"),
-    ("What is the job of the brother of Oskar Lind?", "unknown"),
-    ("Who is the potter who lives in the city of Velden?", "Mira Holt"),
-    ("Who is older, Mira Holt or Jonas Brandt?", "Jonas Brandt"),
-)
-# The questions that are followed by a curator's pass.
-_CURATED = (1, 6)
+
+@verb("doctor")
+@options("agent", help="The agent to check.  [default: check this installation]")
+@options("judge", "base_url", "max_cost")
+@options("concurrency", default=2)
+@options("timeout", default=120.0)
+@options("max_tokens", default=400_000)
+def command(agent: str | None, judge: str | None, **given: Any) -> None:
+    """Check this installation, or an agent: endpoint, key, ten short passes, malformed calls, latency, price, judge.
+
+    \b
+    Examples:
+      kbgym doctor
+      kbgym doctor --agent llm:openai/gpt-5-mini-2025-08-07
+      kbgym doctor --agent llm:local/qwen3 --set base_url=http://127.0.0.1:8080/v1
+    """
+    if agent is None:
+        found, lines = check_installation()
+        emit(found, lines)
+        if not found["ok"]:
+            raise Failed("the embedding model is missing.")
+        return
+    result = asyncio.run(examine_agent(agent, judge, Options(**given)))
+    emit(result, _screen(result))
+    if not result["ok"]:
+        failed = ", ".join(check.name for check in result["checks"] if check.needed and not check.ok)
+        raise Failed(f"{agent} cannot play: {failed}.")
+
+
+# -- the installation -------------------------------------------------------------------------------------------------
+
+
+def check_installation() -> Printed:
+    """Return the findings and the lines to print. `ok` is False if the embedding model is missing."""
+    lines = [f"kbgym {__version__}, Python {platform.python_version()}"]
+    try:
+        model: str | None = str(find(MINILM, cache_folder()))
+        lines.append(f"  ok      embedding model {MINILM.name} in {model}")
+    except Missing as error:
+        model = None
+        lines.append(f"  MISSING {error} Or: pip install 'kbgym[model]', which downloads it at first use.")
+    extras = {name: missing_packages(name) for name in EXTRAS}
+    for name, missing in extras.items():
+        fix = f". Run: pip install 'kbgym[{name}]'  (missing: {', '.join(missing)})" if missing else ""
+        lines.append(f"  {'no' if missing else 'ok':7} {name}: {EXTRAS[name]}{fix}")
+    lines.append("Check an agent: kbgym doctor --agent llm:PROVIDER/MODEL")
+    return {"ok": model is not None, "version": __version__, "model": model, "extras": extras}, lines
+
+
+def missing_packages(extra: str) -> list[str]:
+    """Return the packages of an extra that are not installed."""
+    missing: list[str] = []
+    for requirement in requires("kbgym") or []:
+        if not re.search(rf"extra == ['\"]{extra}['\"]", requirement):
+            continue
+        name, brackets = re.match(r"([\w.-]+)(?:\[([\w,]+)\])?", requirement).groups()  # type: ignore[union-attr]
+        if name == "kbgym":
+            missing += [one for inner in brackets.split(",") for one in missing_packages(inner)]
+            continue
+        try:
+            version(name)
+        except PackageNotFoundError:
+            missing.append(name)
+    return missing
+
+
+# -- an agent ---------------------------------------------------------------------------------------------------------
 
 
 class DoctorCheck(msgspec.Struct, frozen=True):
@@ -102,55 +151,23 @@ class Timed:
             self._seconds.append(time.perf_counter() - began)
 
 
-@click.command("doctor", cls=Command)
-@options("agent", help="The agent to check.  [default: check this installation]")
-@options("judge", "base_url", "max_cost")
-@options("concurrency", default=2)
-@options("timeout", default=120.0)
-@options("max_tokens", default=400_000)
-@output_options
-def command(agent: str | None, judge: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
-    """Check this installation, or an agent: endpoint, key, ten short passes, malformed calls, latency, price, judge.
-
-    \b
-    Examples:
-      kbgym doctor
-      kbgym doctor --agent llm:openai/gpt-5-mini-2025-08-07
-      kbgym doctor --agent llm:local/qwen3 --set base_url=http://127.0.0.1:8080/v1
-    """
-    if agent is None:
-        found, lines = check_installation()
-        emit(found, as_json, quiet, lines)
-        if not found["ok"]:
-            raise Failed("the embedding model is missing.")
-        return
-    result = asyncio.run(examine_agent(agent, judge, Options(**given), quiet or as_json))
-    emit(result, as_json, quiet, _screen(result))
-    if not result["ok"]:
-        failed = ", ".join(check.name for check in result["checks"] if check.needed and not check.ok)
-        raise Failed(f"{agent} cannot play: {failed}.")
-
-
-async def examine_agent(name: str, judge: str | None, options: Options, quiet: bool) -> dict[str, Any]:
+async def examine_agent(name: str, judge: str | None, options: Options) -> dict[str, Any]:
     """Check an agent and return the findings as `--json` prints them."""
     checks: list[DoctorCheck] = []
     passes: list[Transcript] = []
     reader: Agent | None = None
-    where, seconds = "", list[float]()
+    seconds = list[float]()
     # Enough for a short failure; a model that needs more tries is too slow to run.
     models = Models(options, Retry(attempts=6, total=120.0))
-    prices = Prices("local", name)
     try:
         reader = make_agent(name, "reader", models)
         curator = make_agent(name, "curator", models)
-        if isinstance(reader, LLMAgent):
-            prices = reader.client.prices
-            if reader.client.provider is not None:
-                where = reader.client.provider.where
-                reader.client.provider = Timed(reader.client.provider, seconds)
-        with progress("doctor", quiet) as tick:
+        provider = reader.client.provider if isinstance(reader, LLMAgent) else None
+        if isinstance(reader, LLMAgent) and provider is not None:
+            reader.client.provider = Timed(provider, seconds)
+        with progress("doctor") as tick:
             passes = await _episodes(reader, curator, tick)
-        checks += [DoctorCheck("reached", True, where)] if where else []
+        checks += [DoctorCheck("reached", True, provider.where)] if provider is not None else []
         checks.append(_played(passes))
         if isinstance(reader, LLMAgent):
             checks.append(_well_formed(reader.client.usage))
@@ -160,8 +177,9 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
     finally:
         await models.close()
     usage = reader.client.usage if isinstance(reader, LLMAgent) else Usage()
+    prices = reader.client.prices if isinstance(reader, LLMAgent) else Prices("local", name)
     return {
-        "ok": bool(checks) and all(check.ok for check in checks if check.needed),
+        "ok": all(check.ok for check in checks if check.needed),
         "agent": name,
         "malformed_rate": round(usage.malformed_rate, 4),
         "latency": _latency(seconds),
@@ -171,40 +189,38 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
     }
 
 
-# -- the ten passes -------------------------------------------------------------------------------------------------
+@cache
+def _world() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("doctor.toml").read_text(encoding="utf-8"))
 
 
 def small_store() -> Store:
-    documents = [source(f"d{number}", text) for number, text in enumerate(_SENTENCES.splitlines())]
+    documents = [source(f"d{number}", text) for number, text in enumerate(_world()["documents"].splitlines())]
     people = tuple(document.id for document in documents if document.text.endswith("lives in the city of Velden."))
     return Store([*documents, Record("i0", "People who live in the city of Velden.", people, flag="authored")])
 
 
-async def _episodes(reader: Agent, curator: Agent | None, tick: Any) -> list[Transcript]:
-    """Play eight readers concurrently, then a curator after two of them on its own store."""
-    done = 0
-
-    def environment() -> Environment:
-        store = small_store()
-        engine = Engine(HashEmbedder())
-        engine.load((record.id, record.text) for record in store)
-        return Environment(store, engine)
+async def _episodes(reader: Agent, curator: Agent | None, tick: ProgressCallback) -> list[Transcript]:
+    """Play the readers concurrently, then a curator after some of them, each on its own store."""
+    asked, done = _world()["questions"], 0
+    curated = [number for number, one in enumerate(asked) if one.get("curated")]
 
     async def one(agent: Agent, role: Role, task: Task) -> Transcript:
         nonlocal done
-        transcript = await play(agent(), environment(), role, task, BUDGET)
+        store, engine = small_store(), Engine(HashEmbedder())
+        engine.load((record.id, record.text) for record in store)
+        transcript = await play(agent(), Environment(store, engine), role, task, BUDGET)
         done += 1
-        tick(done, len(_QUESTIONS) + len(_CURATED), "")
+        tick(done, len(asked) + len(curated), "")
         return transcript
 
-    forward = await asyncio.gather(*(one(reader, "reader", Forward(question)) for question, _ in _QUESTIONS))
+    forward = list(await asyncio.gather(*(one(reader, "reader", Forward(each["text"])) for each in asked)))
     if curator is None:
-        return list(forward)
-    tasks = [
-        Backward(question, forward[number].turns, (gold,), *_graded(forward[number], gold))
-        for number in _CURATED
-        for question, gold in [_QUESTIONS[number]]
-    ]
+        return forward
+    tasks = []
+    for number in curated:
+        text, gold, read = asked[number]["text"], asked[number]["answer"], forward[number]
+        tasks.append(Backward(text, read.turns, (gold,), *_graded(read, gold)))
     return [*forward, *await asyncio.gather(*(one(curator, "curator", task) for task in tasks))]
 
 
@@ -215,14 +231,11 @@ def _graded(forward: Transcript, gold: str) -> tuple[float, Any]:
     return f1, "right" if f1 == 1.0 else "wrong"
 
 
-# -- results --------------------------------------------------------------------------------------------------------
-
-
 def _played(passes: list[Transcript]) -> DoctorCheck:
     failures = [transcript.failure for transcript in passes if transcript.outcome == "agent_failed"]
-    answers = zip(passes, _QUESTIONS, strict=False)
-    right = sum(_graded(transcript, gold)[0] == 1.0 for transcript, (_, gold) in answers)
-    detail = f"{len(passes) - len(failures)} of {len(passes)} played to their end, {right} of {len(_QUESTIONS)} right"
+    asked = _world()["questions"]
+    right = sum(_graded(read, one["answer"])[0] == 1.0 for read, one in zip(passes, asked, strict=False))
+    detail = f"{len(passes) - len(failures)} of {len(passes)} played to their end, {right} of {len(asked)} right"
     return DoctorCheck("passes", len(failures) <= WORST_FAILED, f"{detail}; {failures[0]}" if failures else detail)
 
 

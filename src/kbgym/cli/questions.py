@@ -9,8 +9,8 @@ import click
 
 from kbgym.agents.llm.connect import is_model
 from kbgym.canonical import digest
-from kbgym.cli.common import emit, output_options, progress
-from kbgym.cli.settings import Command, options
+from kbgym.cli.common import Printed, progress, verb
+from kbgym.cli.settings import options
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.corpus.documents import ReadingOptions
 from kbgym.corpus.drafting import COMPLETION, suggest, written
@@ -24,7 +24,7 @@ def command() -> None:
     """Draft questions over your documents."""
 
 
-@command.command("suggest", cls=Command)
+@verb("suggest", command)
 @click.argument("places", metavar="WORLD_OR_PATHS...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--agent", required=True, help="The model: llm:PROVIDER/MODEL or cassette:FILE.")
 @click.option("--n", "count", default=20, show_default=True, type=click.IntRange(min=1), help="Number of drafts.")
@@ -34,7 +34,6 @@ def command() -> None:
 @click.option("--seed", default=0, show_default=True, help="Seed for selecting documents.")
 @options("language", default="en")
 @spending_options
-@output_options
 def suggest_command(
     places: tuple[Path, ...],
     agent: str,
@@ -42,10 +41,8 @@ def suggest_command(
     out: Path,
     seed: int,
     language: str,
-    as_json: bool,
-    quiet: bool,
     **flags: Any,
-) -> None:
+) -> Printed:
     """Draft questions with answers and supports from a world, or from the files it would be imported from.
 
     Every answer occurs verbatim in a sentence that the draft cites; other drafts and duplicates are dropped. A draft is
@@ -65,7 +62,7 @@ def suggest_command(
         raise BadInput(f"{out} exists and may hold approvals; choose another --out.")
     world = _world(places, language)
     cassette = out.with_name(f"{out.stem}.cassette.jsonl") if agent.startswith("llm:") else None
-    with spending.models([agent], cassette) as models, progress("drafting", quiet or as_json) as tick:
+    with spending.models([agent], cassette) as models, progress("drafting") as tick:
         assert models is not None
         found = suggest(
             world,
@@ -91,7 +88,7 @@ def suggest_command(
     if len(found.drafts) < count:
         lines.append(f"  {count} were asked for; these documents gave no more.")
     lines.append("Read them, write yes in the column `approve` of those you want, then: import corpus --questions.")
-    emit(result, as_json, quiet, lines)
+    return result, lines
 
 
 def _write(out: Path, text: str) -> None:

@@ -1,7 +1,9 @@
-"""`kbgym report`: the tables and figures of an experiment or a run in one file, and the source of any number."""
+"""`kbgym report` and `kbgym view`: the results of experiments and runs, as files or as a local page."""
 
 from __future__ import annotations
 
+import contextlib
+import webbrowser
 from pathlib import Path
 
 import click
@@ -9,15 +11,16 @@ import click
 from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.report import write_report
 from kbgym.canonical import read_value, refuse_links
-from kbgym.cli.common import Printed, verb
+from kbgym.cli.common import Printed, emit, verb
 from kbgym.cli.settings import place
+from kbgym.errors import BadInput, Missing
 
 
 @verb("report")
 @place("EXPERIMENT_OR_RUN", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Output folder.  [default: its report/]")
 @click.option("--explain", "cell", help="Print the source of a number by its id, such as gradient/hipporag/both/rho.")
-def command(place: Path, out: Path | None, cell: str | None) -> Printed:
+def report_command(place: Path, out: Path | None, cell: str | None) -> Printed:
     """Write report.html (one file, no network), tables/*.csv and cells.json.
 
     Takes an experiment, or a run with exams such as `kbgym demo` leaves.
@@ -41,3 +44,41 @@ def command(place: Path, out: Path | None, cell: str | None) -> Printed:
     result = {"report": str(page), "cells": numbers}
     text = f"{page}: {numbers:,} numbers, each with an id.\nWhere one came from: kbgym report {place} --explain ID"
     return result, text
+
+
+@verb("view")
+@place("RUN...", name="folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen.  [default: a free port]")
+@click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
+@click.option("--world", type=click.Path(path_type=Path), help="The world of a store that does not hold its own.")
+def view_command(folders: tuple[Path, ...], port: int, open_browser: bool, world: Path | None) -> None:
+    """Serve a local page on a RUN: gains, the store, its map, every question, and live progress.
+
+    RUN is a run, an experiment or a store; several may be given. The page is served to this machine only, needs no
+    network and changes nothing. Press Ctrl-C to stop.
+
+    \b
+    Examples:
+      kbgym view runs/demo
+      kbgym view runs/demo runs/other stores/b3 --open
+    """
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput(f"{folder} is no folder.")
+    try:
+        from kbgym.serving.server import listen, serve
+        from kbgym.viewer.app import guarded, make_viewer, warm
+        from kbgym.viewer.places import ViewedPlaces
+    except ImportError as error:
+        name = error.name or "a package"
+        raise Missing(f"the viewer needs {name}, which is not installed; run `pip install 'kbgym[serve]'`.") from None
+    places = ViewedPlaces(folders, world)
+    app = guarded(make_viewer(places))
+    listening, address = listen("127.0.0.1", port, 128)
+    url = f"{address}/"
+    emit({"url": url}, f"Look at {url} (Ctrl-C ends it).")
+    warm(places)
+    if open_browser:
+        webbrowser.open(url)
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
+        serve(app, listening)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kbgym import __version__
-from kbgym.cli.common import STORE, emit, output_options, progress, search_options, serving_options, serving_settings
-from kbgym.cli.settings import Command, options, place
+from kbgym.cli.common import STORE, emit, progress, search_options, serving_options, serving_settings, verb
+from kbgym.cli.settings import options, place
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput, InUse, Missing
 from kbgym.gym.tools import Role
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TOKENS = "tokens.jsonl"
 
 
-@click.command("serve", cls=Command)
+@verb("serve")
 @place("STORE", type=STORE)
 @click.option("--mcp", "over_mcp", is_flag=True, help="MCP on standard input and output, for one client.")
 @click.option("--http", "address", metavar="HOST:PORT", help="HTTP and, at /mcp, streamable HTTP MCP.")
@@ -48,7 +48,6 @@ TOKENS = "tokens.jsonl"
 @serving_options
 @spending_options
 @search_options
-@output_options
 def command(
     place: str,
     over_mcp: bool,
@@ -58,8 +57,6 @@ def command(
     revoked: str | None,
     no_auth: bool,
     view: bool,
-    as_json: bool,
-    quiet: bool,
     **given: Any,
 ) -> None:
     """Serve a STORE to agents. The store learns from the expected answers and corrections they give.
@@ -70,11 +67,11 @@ def command(
       kbgym serve runs/first --new-token ada --role curator
       kbgym serve runs/first --http 127.0.0.1:8765 --gate 20
     """
-    spending, quiet = Spending(given), quiet or as_json
+    spending = Spending(given)
     file = given.pop("tokens") or (Path(TOKENS) if is_url(place) else Path(place) / TOKENS)
     expires, question = given.pop("expires"), given.pop("question")
     if new_token is not None or revoked is not None:
-        _change_tokens(file, new_token, revoked, role, expires, as_json, quiet)
+        _change_tokens(file, new_token, revoked, role, expires)
         return
     if over_mcp == (address is not None):
         raise BadInput("say how to serve: --mcp, or --http HOST:PORT.")
@@ -86,7 +83,7 @@ def command(
     client, cors = given.pop("client"), given.pop("cors") or ""
     shares = {"requests": given.pop("rate_limit"), "sessions": given.pop("max_sessions")}
     with contextlib.ExitStack() as until_the_end:
-        opened = partial(_opened, place, given, spending, until_the_end, quiet or over_mcp)
+        opened = partial(_opened, place, given, spending, until_the_end)
         if address is None:
             asyncio.run(_stdio(place, opened, given, role, client, question))
             return
@@ -94,26 +91,22 @@ def command(
         _check_open(host, file, no_auth)
         _check_installed()
         options = {"quota": shares, "cors": frozenset(cors.split(",")) - {""}, "view": view}
-        _http(opened(), host, port, None if no_auth else file, role, options, as_json, quiet)
+        _http(opened(), host, port, None if no_auth else file, role, options)
 
 
-def _change_tokens(
-    file: Path, name: str | None, revoked: str | None, role: Role, expires: str, as_json: bool, quiet: bool
-) -> None:
+def _change_tokens(file: Path, name: str | None, revoked: str | None, role: Role, expires: str) -> None:
     from kbgym.serving.tokens import new_token, revoke
 
     if name is not None:
         made = new_token(file, name, role, expires)
         text = f"{made}\nThat is the {role} token of {name}; it is not kept and cannot be shown again."
-        emit({"name": name, "role": role, "token": made, "tokens": str(file)}, as_json, quiet, text)
+        emit({"name": name, "role": role, "token": made, "tokens": str(file)}, text)
     elif revoked is not None:
         revoke(file, revoked)
-        emit({"revoked": revoked, "tokens": str(file)}, as_json, quiet, f"{revoked} has no token any more.")
+        emit({"revoked": revoked, "tokens": str(file)}, f"{revoked} has no token any more.")
 
 
-def _opened(
-    place: str, given: dict[str, Any], spending: Spending, until_the_end: contextlib.ExitStack, quiet: bool
-) -> Online:
+def _opened(place: str, given: dict[str, Any], spending: Spending, until_the_end: contextlib.ExitStack) -> Online:
     """Open the store for questions and edits, after its costs were confirmed."""
     from kbgym.serving.learning.setup import open_online
 
@@ -121,7 +114,7 @@ def _opened(
     settings, trusted = serving_settings(place, {k: v for k, v in given.items() if k not in ("gate", "held_out")})
     models = until_the_end.enter_context(spending.models((settings.reader, settings.curator, settings.judge), None))
     spending.confirm_all(training_plan(settings, 1, gate), "for every question it is asked")
-    with progress("embedding", quiet) as tick:
+    with progress("embedding") as tick:
         how = (gate, given["held_out"], tick)
         return open_online(place, settings, given["embedder"], *how, trusted=trusted, models=models)
 
@@ -203,8 +196,6 @@ def _http(
     tokens: Path | None,
     role: Role,
     options: dict[str, Any],
-    as_json: bool,
-    quiet: bool,
 ) -> None:
     from kbgym.serving.http import make_app
     from kbgym.serving.middleware import LOOPBACK, Quota
@@ -224,7 +215,7 @@ def _http(
     listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} token{'s' if len(known) != 1 else ''}"
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
-    emit({"url": url, "documents": len(online.live.store), "tokens": known and len(known)}, as_json, quiet, text)
+    emit({"url": url, "documents": len(online.live.store), "tokens": known and len(known)}, text)
     online.warm()
     sys.setswitchinterval(0.0002)  # the embedding thread yields to requests sooner
     gc.collect()
