@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbgym.corpus.documents import REASONS, Corpus, Losses, ReadingOptions, read_corpus
+from kbgym.corpus.documents import REASONS, Corpus, Loss, ReadingOptions, read_corpus
 from kbgym.corpus.reading import missing_words
 
 Word = Callable[[], str]
@@ -281,10 +281,9 @@ def test_a_word_no_reader_gave_is_named():
 
 
 def test_what_is_left_out_is_counted_and_shortened():
-    losses = Losses()
+    loss = Loss("comment", REASONS["comment"])
     for _ in range(1_500):
-        losses.add("comment", "x" * 300)
-    (loss,) = losses.listed()
+        loss.add("x" * 300)
     assert (loss.count, loss.characters, len(loss.texts)) == (1_500, 450_000, 1_000)
     assert len(loss.texts[0]) == 200 and loss.texts[0].endswith("…")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.corpus.sentences import MOST_TEXT, WINDOW, clean, pieces, split
+from kbgym.corpus.statements import MOST_TEXT, WINDOW, clean, pieces, split
 from kbgym.gym import tools
 
 # Every line is one paragraph, given as its sentences.

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from kbgym.corpus.documents import ReadingOptions, read_corpus
-from kbgym.corpus.sentences import MOST_CONTEXT, MOST_TEXT
-from kbgym.corpus.statements import context
+from kbgym.corpus.statements import MOST_CONTEXT, MOST_TEXT, context
 
 
 def of(tmp_path: Path, content: str, name: str = "a.md", **options) -> list[str]:

@@ -11,7 +11,7 @@ from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import as_data
 from kbgym.agents.llm.values import Reply, tool
 from kbgym.corpus.drafting import Confirm, ModelWriter
-from kbgym.corpus.sentences import clean
+from kbgym.corpus.statements import clean
 from kbgym.progress import ProgressCallback
 
 COMPLETION = 120  # approximate tokens of a reply

@@ -3,8 +3,8 @@
     files.py            find the files, and report those that cannot be read
     reader_process.py   read each file in a child process with limits
     reading.py          a file of any format as pages of blocks, and the words that are in none
-    markdown.py, markdown_inline.py, html.py, rst.py, records.py, fields.py     the formats
-    statements.py       sentences, rows, fields and code blocks with what they need to be understood
+    markdown.py, markdown_inline.py, html.py, records.py, fields.py     the formats
+    statements.py       sentences, and statements with what they need to be understood
     passages.py         statements packed into cards and passages
     documents.py        documents with ids, links and a report
     questions.py, splits.py     questions from CSV or JSONL, near-duplicates, splits, groups

@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from kbgym.corpus.files import FoundFile, Problem, walk
-from kbgym.corpus.linking import LinkResolver, make_ids
+from kbgym.canonical import digest
+from kbgym.corpus.blocks import folded
+from kbgym.corpus.files import Problem, walk
 from kbgym.corpus.passages import DraftDocument, passages, sentences
-from kbgym.corpus.reader_process import FileReading, reader_process
+from kbgym.corpus.reader_process import reader_process
 from kbgym.corpus.statements import Statement
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.worlds.world import Document
 
+_OTHER_SITE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//")
+_ENDINGS = ("", ".md", ".html", ".rst", ".markdown", "/index.md", "/index.html", "/README.md", "/index.rst")
 Unit = Literal["passage", "sentence"]
 Quote = tuple[str, str, str]  # per statement: the id of its document, its text, and its text with context
+LINK, HIDDEN = "link target", "hidden character"
+REASONS = {
+    "comment": "comments are for those who write the file",
+    LINK: "a link is its words; with --links or `site` also a link between documents",
+    "image": "of an image there is only its description",
+    "tag": "markup without words",
+    "script or style": "code of a web page",
+    "navigation or form": "the same on every page of a site",
+    "language of a code block": "markup without words",
+    "heading": "there is no text under it",
+    "column": "the column is empty in every row",
+    "table of contents": "the headings of the page once more",
+    "directive": "an instruction for printing",
+    HIDDEN: "it is invisible, and an agent might obey it",
+    "other": "markup, or something no reader understood",
+}
+MOST_TEXTS = 1_000  # examples per kind
+MOST_TEXT = 200  # characters shown per example
 
 
 class ReadingOptions(msgspec.Struct, frozen=True):
@@ -33,6 +58,23 @@ class ReadingOptions(msgspec.Struct, frozen=True):
     about: str = ""  # the user's description of the documents
 
 
+class Loss(msgspec.Struct):
+    """One kind of omission: its count, its characters, and the first examples."""
+
+    what: str
+    why: str
+    count: int = 0
+    characters: int = 0
+    texts: list[str] = []
+
+    def add(self, text: str) -> None:
+        self.count += 1
+        self.characters += len(text)
+        if len(self.texts) < MOST_TEXTS:
+            shown = folded(text)
+            self.texts.append(shown if len(shown) <= MOST_TEXT else f"{shown[: MOST_TEXT - 1]}…")
+
+
 class Corpus(msgspec.Struct):
     """The documents, and a report of the import."""
 
@@ -44,9 +86,8 @@ class Corpus(msgspec.Struct):
     skipped: list[Problem] = []
     lost: list[Loss] = []
     long_sentences: int = 0
-    dead_links: int = 0
-    targets: list[tuple[str, str]] = []  # file and target of every link
     dead: dict[str, int] = {}  # id to the number of its broken links
+    dead_links: int = 0
     own: dict[str, str] = {}  # id to the text without its prefix
     quotes: list[Quote] = []
 
@@ -66,21 +107,40 @@ def read_corpus(
     reader = reader_process()
     reader.start()  # during the search for files
     found = walk(paths, leave_out, options.follow)
-    corpus = Corpus(ignored=found.ignored, skipped=list(found.problems))
-    said: list[Statement] = []
-    losses = Losses()
+    corpus = Corpus(ignored=found.ignored, skipped=found.problems)
+    losses = {what: Loss(what, why) for what, why in REASONS.items()}
+    said, targets = list[Statement](), list[tuple[str, str]]()  # file and target of every link
     total, done = sum(file.size for file in found.files), 0
-    for file, reading in zip(found.files, reader.read(found.files, options.language), strict=True):
-        said += _add_file(file, reading, options, corpus, losses)
+    for file, reply in zip(found.files, reader.read(found.files, options.language), strict=True):
         done += file.size
+        if reply.error:
+            corpus.skipped.append(Problem(file.name, reply.error))
+            continue
+        said += reply.statements
+        corpus.files += 1
+        corpus.bytes += file.size
+        corpus.long_sentences += reply.long_sentences
+        corpus.empty += [] if reply.statements else [file.name]
+        losses[HIDDEN].count += reply.hidden
+        losses[HIDDEN].characters += reply.hidden
+        for what, text in reply.lost:
+            if what == LINK:
+                targets.append((file.name, text))
+            elif what:
+                losses[what].add(text)
         if tick:
             tick(done, total, f"{len(said):,} statements")
     if corpus.skipped and options.on_error == "refuse":
         raise BadInput(_refusal(corpus.skipped))
     if not said:
         raise BadInput(_nothing(corpus))
-    _finish((sentences if options.unit == "sentence" else passages)(said), corpus, options, losses)
-    corpus.lost = losses.listed()
+    drafts = (sentences if options.unit == "sentence" else passages)(said)
+    resolver = _add_documents(drafts, corpus, options)
+    for name, target in targets:
+        words = (target, f"[[{target}", *target.split())
+        if resolver is None or not any(resolver.resolve(word, name) for word in words):
+            losses[LINK].add(target)
+    corpus.lost = [loss for loss in losses.values() if loss.count]
     return corpus
 
 
@@ -99,29 +159,8 @@ def _nothing(corpus: Corpus) -> str:
     return f"none of these files is read, such as {names} ({'; '.join(list(reasons)[:8])})."
 
 
-def _add_file(
-    file: FoundFile, reading: FileReading, options: ReadingOptions, corpus: Corpus, losses: Losses
-) -> list[Statement]:
-    """Add what a file's reader reported to the corpus, and return the statements; none if the file is refused."""
-    if reading.end.error:
-        corpus.skipped.append(Problem(file.name, reading.end.error))
-        return []
-    corpus.files += 1
-    corpus.bytes += file.size
-    corpus.long_sentences += reading.end.long_sentences
-    if not reading.statements:
-        corpus.empty.append(file.name)
-    for what, text in reading.end.lost:
-        if what == "link target" and (options.links or options.site):
-            corpus.targets.append((file.name, text))
-        elif what:
-            losses.add(what, text)
-    losses.add_hidden(reading.end.hidden)
-    return reading.statements
-
-
-def _finish(drafts: list[DraftDocument], corpus: Corpus, options: ReadingOptions, losses: Losses) -> None:
-    """Turn drafts into documents with ids and links; links that cannot be resolved are reported as lost."""
+def _add_documents(drafts: list[DraftDocument], corpus: Corpus, options: ReadingOptions) -> LinkResolver | None:
+    """Turn drafts into documents with ids and links; return the resolver of links, if there are any."""
     ids = make_ids(drafts)
     resolver = LinkResolver(drafts, ids, options.site) if options.links or options.site else None
     quotes: dict[int, Quote] = {}
@@ -136,63 +175,87 @@ def _finish(drafts: list[DraftDocument], corpus: Corpus, options: ReadingOptions
             quotes[id(part)] = (name, part.own, part.prefix + part.own)
     corpus.quotes = list(quotes.values())
     corpus.dead_links = sum(corpus.dead.values())
-    for file, target in corpus.targets:
-        if resolver is None or not any(
-            resolver.resolve(word, file) for word in (target, f"[[{target}", *target.split())
-        ):
-            losses.add("link target", target)
+    return resolver
 
 
-# -- omissions -------------------------------------------------------------------------------------------------------
-
-REASONS = {
-    "comment": "comments are for those who write the file",
-    "link target": "a link is its words; with --links or `site` also a link between documents",
-    "image": "of an image there is only its description",
-    "tag": "markup without words",
-    "script or style": "code of a web page",
-    "navigation or form": "the same on every page of a site",
-    "language of a code block": "markup without words",
-    "heading": "there is no text under it",
-    "column": "the column is empty in every row",
-    "table of contents": "the headings of the page once more",
-    "directive": "an instruction for printing",
-    "hidden character": "it is invisible, and an agent might obey it",
-    "other": "markup, or something no reader understood",
-}
-MOST_TEXTS = 1_000  # examples per kind
-MOST_TEXT = 200  # characters shown per example
+# -- ids and links ----------------------------------------------------------------------------------------------------
 
 
-class Loss(msgspec.Struct):
-    """One kind of omission: its count, its characters, and the first examples."""
-
-    what: str
-    why: str
-    count: int = 0
-    characters: int = 0
-    texts: list[str] = []
+def document_id(file: str, own: str, ordinal: int = 0) -> str:
+    """Return an id derived from the file and the text, which is stable when the text moves in its file."""
+    said = f"{file}\0{own}\0{ordinal or ''}"
+    return f"{_slug(file)}-{digest(said.encode())[:10]}"
 
 
-class Losses:
-    """Accumulates omissions over a corpus."""
+@lru_cache(64)
+def _slug(file: str) -> str:
+    stem = posixpath.splitext(posixpath.basename(file))[0]
+    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:24].rstrip("-") or "file"
 
-    def __init__(self) -> None:
-        self._kinds: dict[str, Loss] = {}
 
-    def add_hidden(self, count: int) -> None:
-        """Count invisible characters, which are omitted."""
-        if count:
-            loss = self._kinds.setdefault("hidden character", Loss("hidden character", REASONS["hidden character"]))
-            loss.count, loss.characters = loss.count + count, loss.characters + count
+def make_ids(drafts: Sequence[DraftDocument]) -> list[str]:
+    """Return a unique id for every draft."""
+    ids: dict[str, None] = {}
+    repeats: Counter[tuple[str, str]] = Counter()
+    for one in drafts:
+        said = (one.source.file, one.own)
+        while (id := document_id(*said, repeats[said])) in ids:
+            repeats[said] += 1
+        ids[id] = None
+    return list(ids)
 
-    def add(self, what: str, text: str) -> None:
-        loss = self._kinds.setdefault(what, Loss(what, REASONS[what]))
-        loss.count += 1
-        loss.characters += len(text)
-        if len(loss.texts) < MOST_TEXTS:
-            shown = " ".join(text.split())
-            loss.texts.append(shown if len(shown) <= MOST_TEXT else f"{shown[: MOST_TEXT - 1]}…")
 
-    def listed(self) -> list[Loss]:
-        return [self._kinds[what] for what in REASONS if what in self._kinds]
+class LinkResolver:
+    """Resolves a link target to the first document of the page.
+
+    `site` is the URL at which the pages are published: links to it are links between them. A page is found by its file,
+    by the address in its front matter, or by a label in it.
+    """
+
+    def __init__(self, drafts: Sequence[DraftDocument], ids: Sequence[str], site: str = "") -> None:
+        self._site = re.sub(r"^[a-zA-Z]+://", "", site).strip("/")
+        self._first: dict[str, str] = {}
+        for id, one in zip(ids, drafts, strict=True):
+            for name in one.first_of:
+                self._first.setdefault(name, id)
+        for name, id in list(self._first.items()):  # a wiki link may name a file without its extension
+            if name.startswith("file:"):
+                stem = posixpath.splitext(name.removeprefix("file:"))[0].casefold()
+                self._first.setdefault(f"title:{stem}", id)
+                self._first.setdefault(f"title:{posixpath.basename(stem)}", id)
+
+    def links(self, draft: DraftDocument, id: str) -> tuple[tuple[str, ...], int]:
+        """Return the documents that a draft links to, and the number of its links to missing pages."""
+        targets: dict[str, None] = {}
+        dead = 0
+        for name in draft.names:
+            target = self.resolve(name, draft.source.file)
+            if target is None:
+                dead += 1
+            elif target and target != id:
+                targets[target] = None
+        return tuple(targets), dead
+
+    def resolve(self, name: str, file: str) -> str | None:
+        """Return the document a link leads to: empty for another site or the same page, None if it is missing."""
+        if name.startswith("[["):
+            page = name.removeprefix("[[").partition("#")[0].strip().casefold()
+            return self._first.get(f"title:{page}") if page else ""
+        path = name.partition("#")[0].partition("?")[0]
+        published = re.sub(r"^(?:https?:)?//", "", path)
+        if self._site and (published == self._site or published.startswith(f"{self._site}/")):
+            return self._published(published.removeprefix(self._site).strip("/"))
+        if not path or _OTHER_SITE.match(path):
+            return ""
+        if path[0] == "/":
+            return self._published(path.strip("/"))
+        return self._file(posixpath.normpath(posixpath.join(posixpath.dirname(file), path)))
+
+    def _published(self, path: str) -> str | None:
+        """Return a page by its address below the site or the imported folder."""
+        return self._first.get(f"address:{path}") or self._file(posixpath.normpath(path) if path else "")
+
+    def _file(self, place: str) -> str | None:
+        stem = re.sub(r"\.html?$", "", place)
+        names = (f"file:{f'{base}{ending}'.lstrip('/')}" for base in (place, stem) for ending in _ENDINGS)
+        return next((self._first[name] for name in names if name in self._first), None)

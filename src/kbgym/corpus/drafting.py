@@ -23,8 +23,8 @@ from kbgym.agents.llm.prompting import as_data, prompt
 from kbgym.agents.llm.retry import TooLong
 from kbgym.agents.llm.values import Message, Reply, Request, object_schema, tool
 from kbgym.canonical import digest
-from kbgym.corpus.sentences import clean
 from kbgym.corpus.splits import near_duplicates, normalised
+from kbgym.corpus.statements import clean
 from kbgym.errors import Failed
 from kbgym.progress import ProgressCallback
 from kbgym.worlds.world import Document, World

@@ -210,10 +210,19 @@ LONGEST_WHOLE = 200  # a value up to this length is one document even if it cont
 NOTHING = "(no value)"
 
 
-def field_page(trees: list[Node], size: int, whole: tuple[int, int]) -> Page:
+def read_yaml_file(text: str) -> Page:
+    return field_page(*read_yaml(text), len(text), (0, len(text)))
+
+
+def read_toml_file(text: str) -> Page:
+    return field_page(*read_toml(text), len(text), (0, len(text)))
+
+
+def field_page(trees: list[Node], comments: list[str], size: int, whole: tuple[int, int]) -> Page:
     """Return a page of fields; `whole` is the span of values that have none of their own."""
     page = Page(folded(next((title for tree in trees if (title := tree.get("title", "name"))), "")))
     add_fields(page, trees, size, whole)
+    page.lost += [("comment", comment) for comment in comments]
     return page
 
 

@@ -9,11 +9,11 @@ folders and anything but a regular file is always a problem: opening a pipe woul
 from __future__ import annotations
 
 import codecs
-import os
 import re
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,31 +24,20 @@ from kbgym.errors import BadInput, Missing
 
 PROJECT = "kbgym.toml"
 RECORDINGS = "cassette.jsonl"  # model recordings kept beside their results; never documents
-FORMATS = {
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".rst": "rst",
-    ".rest": "rst",
-    ".txt": "text",
-    ".text": "text",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".yaml": "yaml",
-    ".yml": "yaml",
-    ".toml": "toml",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".pdf": "converted",
-    ".docx": "converted",
-    ".pptx": "converted",
-    ".xlsx": "converted",
-    ".epub": "converted",
-    ".ipynb": "notebook",
+_ENDINGS = {
+    "markdown": ".md .markdown",
+    "rst": ".rst .rest",
+    "text": ".txt .text",
+    "html": ".html .htm .xhtml",
+    "jsonl": ".jsonl .ndjson",
+    "json": ".json",
+    "yaml": ".yaml .yml",
+    "toml": ".toml",
+    "csv": ".csv .tsv",
+    "converted": ".pdf .docx .pptx .xlsx .epub",
+    "notebook": ".ipynb",
 }
+FORMATS = {ending: format for format, endings in _ENDINGS.items() for ending in endings.split()}
 CONVERTER = "{}: needs markitdown; run: pip install 'kbgym[documents]'"
 MOST_FILE = 32 << 20  # a file that is read whole
 MOST_ROWS = 2 << 30  # a file that is read row by row
@@ -71,30 +60,20 @@ class FoundFile(msgspec.Struct, frozen=True):
     size: int
 
 
-class Walk(msgspec.Struct):
-    """Everything below the given paths: files to read, problems, and skipped entries."""
-
-    files: list[FoundFile] = []
-    problems: list[Problem] = []
-    ignored: list[Problem] = []
-
-
 def walk(paths: Sequence[Path], leave_out: Collection[Path] = (), follow: bool = False) -> Walk:
     """Find the files of a corpus. Raise BadInput for a missing path or a named file of an unknown format."""
-    walker = _Walker([path.resolve() for path in paths], {path.resolve() for path in leave_out}, follow)
-    for path, root in zip(paths, walker.roots, strict=True):
-        prefix = f"{root.name}/" if len(paths) > 1 and root.is_dir() else ""
+    found = Walk([path.resolve() for path in paths], {path.resolve() for path in leave_out}, follow)
+    for path, root in zip(paths, found.roots, strict=True):
         if not root.exists():
             raise BadInput(f"there is no file or folder {path}.")
         if root.is_dir():
-            walker.folder(root, prefix)
+            found.folder(root, f"{root.name}/" if len(paths) > 1 else "")
         elif root.suffix.lower() not in FORMATS:
             raise BadInput(f"{path} is none of the formats {', '.join(FORMATS)}.")
         elif reason := _unreadable(root):
             raise Missing(f"{path} cannot be read: {reason}")
-        elif root not in walker.unwanted:
-            walker.take(root, root.name)
-    found = walker.found
+        elif root not in found.unwanted:
+            found.take(root, root.name)
     name, times = Counter(file.name for file in found.files).most_common(1)[0] if found.files else ("", 0)
     if times > 1:
         raise BadInput(f"two of the given paths hold a file {name}; give a folder that holds both.")
@@ -107,10 +86,24 @@ def _unreadable(path: Path) -> str:
     return CONVERTER.format(ending) if FORMATS[ending] == "converted" and find_spec("markitdown") is None else ""
 
 
-class _Walker:
+def _no_document(path: Path) -> str:
+    """Return why a file in a folder is not read, or an empty text."""
+    if path.name == PROJECT:
+        return "the project's settings"
+    if path.name.endswith(RECORDINGS):
+        return "a recording of a model"
+    ending = path.suffix.lower()
+    return _unreadable(path) if ending in FORMATS else f"{ending or 'no ending'}: not a format that is read"
+
+
+class Walk:
+    """Everything below the given paths: files to read, problems, and ignored entries."""
+
     def __init__(self, roots: list[Path], unwanted: Collection[Path], follow: bool) -> None:
         self.roots, self.unwanted, self.follow = roots, unwanted, follow
-        self.found = Walk()
+        self.files: list[FoundFile] = []
+        self.problems: list[Problem] = []
+        self.ignored: list[Problem] = []
         self._followed: set[Path] = set()
 
     def folder(self, root: Path, prefix: str) -> None:
@@ -119,73 +112,61 @@ class _Walker:
         while folders:
             here = folders.pop()
             try:
-                entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+                entries = sorted(here.iterdir(), key=lambda path: path.name)
             except OSError as error:
-                reason = f"the folder cannot be read: {error.strerror}"
-                self.found.problems.append(Problem(_shown(here, root, prefix), reason))
+                self.problems.append(Problem(_shown(here, root, prefix), f"it cannot be read: {error.strerror}"))
                 continue
-            below = [Path(entry.path) for entry in entries if self._entry(entry, root, prefix)]
-            folders += reversed(below)
+            folders += reversed([path for path in entries if self._entry(path, _shown(path, root, prefix))])
 
-    def _entry(self, entry: os.DirEntry[str], root: Path, prefix: str) -> bool:
+    def _entry(self, path: Path, name: str) -> bool:
         """Take one entry of a folder or note why it is skipped. Return True if it is a folder to descend into."""
-        path = Path(entry.path)
-        name = _shown(path, root, prefix)
-        if entry.name.startswith("."):
-            self.found.ignored.append(Problem(name, "hidden"))
+        if path.name.startswith("."):
+            self.ignored.append(Problem(name, "hidden"))
+        elif path.is_symlink() and not self._leads_on(path, name):
             return False
-        if entry.is_symlink() and not self._leads_on(path, name):
-            return False
-        if entry.is_dir():
+        elif path.is_dir():
             return True
-        if path.name == PROJECT:
-            self.found.ignored.append(Problem(name, "the project's settings"))
-        elif path.name.endswith(RECORDINGS):
-            self.found.ignored.append(Problem(name, "a recording of a model"))
-        elif path.suffix.lower() not in FORMATS:
-            self.found.ignored.append(Problem(name, f"{path.suffix.lower() or 'no ending'}: not a format that is read"))
         elif path.resolve() not in self.unwanted:
-            if reason := _unreadable(path):
-                self.found.ignored.append(Problem(name, reason))
+            if reason := _no_document(path):
+                self.ignored.append(Problem(name, reason))
             else:
                 self.take(path, name)
         return False
 
     def _leads_on(self, link: Path, name: str) -> bool:
-        """Return True if a symbolic link leads to something to read here; note a problem if it is not allowed."""
+        """Return True if a symbolic link leads to something to read here; note why it does not."""
         try:
             target = link.resolve(strict=True)
         except (OSError, RuntimeError):
-            self.found.problems.append(Problem(name, "a symbolic link that leads nowhere or in a circle"))
+            self.problems.append(Problem(name, "a symbolic link that leads nowhere or in a circle"))
             return False
-        circle = link.parent.resolve().is_relative_to(target)
-        if circle or target in self._followed or any(target.is_relative_to(place) for place in self.roots):
-            into = self.found.problems if circle else self.found.ignored
-            reason = "back to one of its parent folders" if circle else "to a file that is imported anyway"
-            into.append(Problem(name, f"a symbolic link {reason}"))
+        if link.parent.resolve().is_relative_to(target):
+            self.problems.append(Problem(name, "a symbolic link back to one of its parent folders"))
+        elif target in self._followed or any(target.is_relative_to(place) for place in self.roots):
+            self.ignored.append(Problem(name, "a symbolic link to a file that is imported anyway"))
         elif not self.follow:
             reason = "a symbolic link out of the folder; say --set follow=true to read it"
-            self.found.problems.append(Problem(name, reason))
+            self.problems.append(Problem(name, reason))
         else:
             self._followed.add(target)
             return True
         return False
 
     def take(self, path: Path, name: str) -> None:
+        format = FORMATS[path.suffix.lower()]
+        limit = MOST_ROWS if format in ("jsonl", "csv") else MOST_FILE
         try:
             status = path.stat()
         except OSError as error:
-            self.found.problems.append(Problem(name, f"it cannot be read: {error.strerror}"))
+            self.problems.append(Problem(name, f"it cannot be read: {error.strerror}"))
             return
-        format = FORMATS[path.suffix.lower()]
-        limit = MOST_ROWS if format in ("jsonl", "csv") else MOST_FILE
         if not stat.S_ISREG(status.st_mode):
-            self.found.problems.append(Problem(name, "no regular file"))
+            self.problems.append(Problem(name, "no regular file"))
         elif status.st_size > limit:
             reason = f"{status.st_size:,} bytes are too many; at most {limit:,} are read"
-            self.found.problems.append(Problem(name, reason))
+            self.problems.append(Problem(name, reason))
         else:
-            self.found.files.append(FoundFile(path, name, format, status.st_size))
+            self.files.append(FoundFile(path, name, format, status.st_size))
 
 
 def _shown(path: Path, root: Path, prefix: str) -> str:
@@ -225,19 +206,15 @@ def read_rows(file: FoundFile) -> Iterator[tuple[int, str]]:
     place = 0
     try:
         with file.path.open("rb") as handle:
-            number = 0
-            while data := handle.readline(MOST_LINE + 1):
-                number += 1
+            for number, data in enumerate(iter(partial(handle.readline, MOST_LINE + 1), b""), 1):
                 if len(data) > MOST_LINE:
                     raise Broken(f"line {number:,} has more than {MOST_LINE:,} bytes")
                 if b"\0" in data:
                     raise Broken("a binary file: it holds a zero byte")
-                try:
-                    line = data.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError:
-                    raise Broken(f"not UTF-8 text: line {number:,}") from None
-                line = line.replace("\r\n", "\n")
+                line = data.decode("utf-8-sig" if number == 1 else "utf-8").replace("\r\n", "\n")
                 yield place, line
                 place += len(line)
+    except UnicodeDecodeError:
+        raise Broken(f"not UTF-8 text: line {number:,}") from None
     except OSError as error:
         raise Broken(f"it cannot be read: {error.strerror}") from error

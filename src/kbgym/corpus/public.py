@@ -19,7 +19,7 @@ import msgspec
 
 from kbgym.canonical import digest
 from kbgym.corpus.questions import MadeQuestions, QuestionRow, json_entries, make_questions
-from kbgym.corpus.sentences import MOST_TEXT, clean, split
+from kbgym.corpus.statements import MOST_TEXT, clean, split
 from kbgym.errors import BadInput
 from kbgym.worlds.world import Document, Key, World
 

@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -41,7 +42,7 @@ class ReadTask(msgspec.Struct, frozen=True):
 
 
 class WorkerReply(msgspec.Struct, omit_defaults=True):
-    """A message from the reader process: a batch of statements, or the end of the file.
+    """A message from the reader process: a batch of statements, or the end of the file; or all of a file's messages.
 
     `lost` lists omissions as pairs of kind and text; `hidden` counts invisible characters; `size` is the
     input the output is compared with. A file that cannot be read ends with `error`: it is malformed, needs a package
@@ -59,13 +60,6 @@ class WorkerReply(msgspec.Struct, omit_defaults=True):
     crashed: bool = False
 
 
-class FileReading(msgspec.Struct):
-    """The statements of one file and the last reply about it, whose `error` is set if the file is refused."""
-
-    statements: list[Statement]
-    end: WorkerReply
-
-
 class ReaderProcess:
     """A child process that reads files one after the other; it is started on demand and ends with this process."""
 
@@ -73,8 +67,8 @@ class ReaderProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
-    def read(self, files: Sequence[FoundFile], language: str) -> Iterator[FileReading]:
-        """Yield the contents of each file, in order.
+    def read(self, files: Sequence[FoundFile], language: str) -> Iterator[WorkerReply]:
+        """Yield the contents of each file, in order; one that is refused has an error.
 
         Raises:
             Missing: If reading a format needs a package that is not installed.
@@ -84,12 +78,12 @@ class ReaderProcess:
                 process = self.start()
                 with contextlib.suppress(OSError):  # the process died; reading its replies detects that
                     _send(process, file, language)
-                found = _receive(process, file)
-                if found.end.crashed:  # memory may be exhausted, or replies left in the pipe
+                reply = _receive(process, file)
+                if reply.crashed:  # memory may be exhausted, or replies left in the pipe
                     self.close()
-                if found.end.missing:
-                    raise Missing(found.end.error)
-                yield found
+                if reply.missing:
+                    raise Missing(reply.error)
+                yield reply
 
     def start(self) -> subprocess.Popen[bytes]:
         """Return the process, started if there is none."""
@@ -129,30 +123,25 @@ def _send(process: subprocess.Popen[bytes], file: FoundFile, language: str) -> N
     process.stdin.flush()
 
 
-def _receive(process: subprocess.Popen[bytes], file: FoundFile) -> FileReading:
-    """Return the replies about a file; the last one has an error if the file exceeds a limit."""
-    seconds, late = SECONDS + file.size / BYTES_PER_SECOND, threading.Event()
-
-    def kill() -> None:
-        late.set()
-        process.kill()
-
-    found, characters = FileReading([], WorkerReply(crashed=True)), 0
-    timer = threading.Timer(seconds, kill)
+def _receive(process: subprocess.Popen[bytes], file: FoundFile) -> WorkerReply:
+    """Return everything read from a file, with an error if the file exceeds a limit."""
+    assert process.stdout is not None
+    found, characters = list[Statement](), 0
+    began, seconds = time.monotonic(), SECONDS + file.size / BYTES_PER_SECOND
+    timer = threading.Timer(seconds, process.kill)
     timer.start()
     try:
-        assert process.stdout is not None
         while (line := process.stdout.readline()).endswith(b"\n"):
             reply = decode(line, WorkerReply)
-            found.statements += reply.statements
+            found += reply.statements
             characters += sum(len(one.prefix) + len(one.own) for one in reply.statements)
             if characters > OUTPUT + OUTPUT_PER_BYTE * max(file.size, reply.size):
-                found.end.error = f"it unfolds to more than {OUTPUT_PER_BYTE} times its size"
-                return found
+                return WorkerReply(error=f"it unfolds to more than {OUTPUT_PER_BYTE} times its size", crashed=True)
             if reply.ended:
-                found.end = reply
-                return found
+                reply.statements = found
+                return reply
     finally:
         timer.cancel()
-    found.end.error = f"it takes more than {seconds:.0f} seconds to read" if late.is_set() else "its reader broke down"
-    return found
+    late = time.monotonic() - began >= seconds
+    error = f"it takes more than {seconds:.0f} seconds to read" if late else "its reader broke down"
+    return WorkerReply(error=error, crashed=True)

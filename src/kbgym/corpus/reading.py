@@ -24,13 +24,12 @@ import msgspec
 
 from kbgym.canonical import decode
 from kbgym.corpus.blocks import Broken, Page, Plain
-from kbgym.corpus.fields import field_page, read_toml, read_yaml
+from kbgym.corpus.fields import read_toml_file, read_yaml_file
 from kbgym.corpus.files import MOST_FILE, FoundFile, read_text
-from kbgym.corpus.html import fenced, html_to_markdown, html_words
+from kbgym.corpus.html import fenced, html_to_markdown, html_words, rst_to_html
 from kbgym.corpus.markdown import read_markdown
 from kbgym.corpus.reader_process import ReadTask, WorkerReply
 from kbgym.corpus.records import read_csv, read_json_file, read_jsonl, read_text_file
-from kbgym.corpus.rst import rst_to_html
 from kbgym.corpus.statements import Statement, statements
 from kbgym.errors import Missing
 from kbgym.sanitize import sanitize
@@ -108,31 +107,12 @@ def read_file(task: ReadTask, send: Callable[[WorkerReply], None]) -> None:
 
 def _pages(file: FoundFile) -> tuple[Iterable[Page], str]:
     """Return a file's pages and the text whose words must be accounted for; empty for files read row by row."""
-    match file.format:
-        case "jsonl":
-            return read_jsonl(file), ""
-        case "csv":
-            return read_csv(file), ""
-        case "json":
-            return read_json_file(file), ""
-        case "converted" | "notebook":
-            text = _office_markdown(file) if file.format == "converted" else notebook_markdown(read_text(file))
-            return [read_markdown(text)], text
-    text = read_text(file)
-    match file.format:
-        case "markdown":
-            return [read_markdown(text)], text
-        case "html":
-            return [html_page(text)], html_words(text)
-        case "rst":
-            return [_rst_page(text)], text
-        case "yaml" | "toml":
-            trees, comments = read_yaml(text) if file.format == "yaml" else read_toml(text)
-            page = field_page(trees, len(text), (0, len(text)))
-            page.lost += [("comment", comment) for comment in comments]
-            return [page], text
-        case _:
-            return [read_text_file(text)], text
+    if file.format in ROW_READERS:
+        return ROW_READERS[file.format](file), ""
+    text = _office_markdown(file) if file.format == "converted" else read_text(file)
+    text = notebook_markdown(text) if file.format == "notebook" else text
+    page = TEXT_READERS.get(file.format, read_markdown)(text)
+    return [page], html_words(text) if file.format == "html" else text
 
 
 def _rst_page(text: str) -> Page:
@@ -196,6 +176,20 @@ def locate(page: Page, text: str) -> None:
         rest = places[at - 1] + len(words[-1][0]) if places and words else 0
         plain.add(said[last:], max(0, min(rest, len(text) - len(said[last:]))))
         block.text, block.span = plain, None
+
+
+ROW_READERS: dict[str, Callable[[FoundFile], Iterator[Page]]] = {
+    "jsonl": read_jsonl,
+    "json": read_json_file,
+    "csv": read_csv,
+}
+TEXT_READERS: dict[str, Callable[[str], Page]] = {  # other texts are Markdown
+    "html": html_page,
+    "rst": _rst_page,
+    "yaml": read_yaml_file,
+    "toml": read_toml_file,
+    "text": read_text_file,
+}
 
 
 @cache

@@ -93,7 +93,8 @@ def read_json_file(file: FoundFile) -> Iterator[Page]:
         for value, start, end in items:
             yield _object_page(value, (start, end), "")
     else:
-        yield field_page([tree_of(value, (start, end)) for value, start, end in values], len(text), (0, len(text)))
+        trees = [tree_of(value, (start, end)) for value, start, end in values]
+        yield field_page(trees, [], len(text), (0, len(text)))
 
 
 def _object_page(value: Any, span: tuple[int, int], where: str) -> Page:

@@ -13,7 +13,7 @@ from itertools import product
 
 import msgspec
 
-from kbgym.corpus.linking import document_id
+from kbgym.corpus.documents import document_id
 from kbgym.corpus.splits import normalised
 from kbgym.worlds.world import Document, Question
 
