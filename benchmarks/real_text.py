@@ -18,7 +18,7 @@ from pathlib import Path
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.analysis.statistics import Sampled, difference
 from kbgym.api.factory import embedder_named
-from kbgym.baselines.registry import build_arm, engine_for_arm
+from kbgym.baselines import build_arm, engine_for_arm
 from kbgym.corpus.public import read_public
 from kbgym.gym.actions import Action, Answer, Search
 from kbgym.gym.policy import Agent, View

@@ -26,7 +26,7 @@ from kbgym.agents.general.reader import GeneralReader
 from kbgym.analysis.statistics import Interval, Sampled, difference, ratio
 from kbgym.api import teach, trainer_for
 from kbgym.api.factory import agents_named, embedder_named, settings_with
-from kbgym.baselines.registry import build_arm
+from kbgym.baselines import build_arm
 from kbgym.corpus.documents import ReadingOptions
 from kbgym.corpus.importing import make
 from kbgym.corpus.public import read_public

@@ -9,7 +9,7 @@ from kbgym.agents.reference.v3 import ReportReader
 from kbgym.agents.reference.v3_curator import ReportCurator
 from kbgym.agents.registry import make_agent
 from kbgym.api.factory import embedder_named
-from kbgym.baselines.registry import build_arm
+from kbgym.baselines import build_arm
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import play
 from kbgym.gym.policy import Backward

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from kbgym.analysis import statistics as stats
-from kbgym.analysis.statistics import Interval, Sampled, difference, ratio, score_interval, t_tail
+from kbgym.analysis.statistics import Sampled, difference, ratio, score_interval, t_tail
 from kbgym.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,11 +36,6 @@ def test_students_t(freedom):
     assert stats.t_quantile(freedom) == pytest.approx(scipy.stats.t.ppf(0.975, freedom), rel=near)
     for value in (-3.0, -0.4, 0.0, 0.7, 2.1, 6.0):
         assert t_tail(value, freedom) == pytest.approx(scipy.stats.t.sf(value, freedom), abs=1e-12)
-
-
-def test_excludes_counts_the_ends_as_inside():
-    rho = Interval(0.8, 0.7, 1.0)
-    assert [stats.excludes(rho, value) for value in (0.69, 0.7, 0.9, 1.0, 1.01)] == [True, False, False, False, True]
 
 
 counts = arrays(np.float64, st.integers(6, 30), elements=st.integers(1, 15).map(float))

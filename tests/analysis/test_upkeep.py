@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kbgym.analysis.upkeep import round_event, upkeep
-from kbgym.baselines.registry import build_arm
+from kbgym.analysis.health import round_event, upkeep
+from kbgym.baselines import build_arm
 from kbgym.store import Store
 from kbgym.trace.replay import follow_import
 from kbgym.worlds.people3 import Dials, generate

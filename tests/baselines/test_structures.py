@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym.analysis.health import coverage
-from kbgym.baselines import graphs, raptor, registry
-from kbgym.baselines.raptor import clusters
+from kbgym.baselines import build_arm, graphs
+from kbgym.baselines.graphs import clusters
 from kbgym.errors import BadInput
 from kbgym.worlds.people import kind as people_oracle
 from kbgym.worlds.world import Document
@@ -32,7 +32,7 @@ def test_the_paper_s_counts(paper):
     assert (built.notes["links_between_documents"], built.notes["links_of_hubs"]) == (173_756, 22_356)
     assert built.notes["crowded_names"] == 1
     assert coverage(built.store).direct == 1.0
-    assert registry.build_flat(paper.documents).store.links == 0
+    assert build_arm("flat", paper).store.links == 0
 
 
 def test_documents_are_linked_when_they_name_the_same_person(small):
@@ -94,16 +94,16 @@ def _names(text, name):
 
 
 def test_the_tree_reaches_every_document_once(small, embedder):
-    built = raptor.build(small.documents, embedder)
+    built = graphs.build_raptor(small.documents, embedder)
     store = built.store
     assert built.notes["levels"] == sorted(built.notes["levels"], reverse=True)
-    assert built.notes["levels"][-1] <= raptor.SIZE
+    assert built.notes["levels"][-1] <= graphs.SIZE
     assert all(len(store.inbound(document.id)) == 1 for document in small.documents)
     roots = [record for record in store if record.flag == "authored" and not store.inbound(record.id)]
     assert len(roots) == built.notes["levels"][-1]
-    assert all(len(record.links) <= raptor.SIZE for record in store)
+    assert all(len(record.links) <= graphs.SIZE for record in store)
     with pytest.raises(BadInput):
-        raptor.build(small.documents, embedder, size=1)
+        graphs.build_raptor(small.documents, embedder, size=1)
 
 
 @given(st.integers(0, 60), st.integers(1, 9), st.integers(0, 3))
@@ -136,7 +136,7 @@ def test_relations_are_documents(small):
 
 
 def test_the_oracle_s_indexes_hold_exactly_their_members(small):
-    store = registry.build_oracle(small.documents, small.facts).store
+    store = build_arm("oracle", small).store
     people = {person["id"]: person for person in small.facts["people"]}
     told = {(d.kind, *d.about): d.id for d in small.documents}
     for kind, text in people_oracle.INDEX_TEXTS.items():
@@ -165,7 +165,7 @@ def test_the_paper_s_two_slot_questions_under_the_reference_reader(paper):
     import asyncio
 
     from kbgym.agents.registry import make_agent
-    from kbgym.baselines import build_arm, engine_for_arm
+    from kbgym.baselines import engine_for_arm
     from kbgym.errors import Missing
     from kbgym.search.embed import default_embedder
     from kbgym.training.exam import examine, summarise

@@ -15,7 +15,7 @@ from pickling_engine import Posted
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.api import Workspace
 from kbgym.api.factory import embedder_named
-from kbgym.baselines.registry import engine_for_arm
+from kbgym.baselines import engine_for_arm
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput, Damaged, Missing
 from kbgym.experiments import engines

@@ -14,7 +14,7 @@ from pathlib import Path
 from family import numbered
 
 from kbgym.api.factory import agents_named, embedder_named
-from kbgym.baselines.registry import build_arm
+from kbgym.baselines import build_arm
 from kbgym.canonical import read_lines, write_lines
 from kbgym.cli.exam import probe_run
 from kbgym.search.factory import engine_for

@@ -1,16 +1,25 @@
-"""A report as a self-contained HTML file, and its tables, figures and cells as files."""
+"""A report as a self-contained HTML file, and its tables, figures and cells as files.
+
+Figures need matplotlib (the `report` extra). Output is deterministic: the same numbers give the same bytes.
+"""
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Sequence
 from html import escape
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from kbgym.analysis.cells import Cell, Line, Table, as_csv, cells_json
+from kbgym.analysis.results import LABELS, Results
+from kbgym.analysis.tables.arms import gain_of, ratio_of
 from kbgym.canonical import check_name, encode
+from kbgym.errors import Missing
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -48,38 +57,7 @@ class Report(msgspec.Struct, frozen=True):
 
 # The page is self-contained and runs no scripts, whatever text it holds.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-STYLE = """
-:root { color-scheme: light dark; --line: #d9d9d9; --soft: #f5f6f7; --ink: #1d1f21; --accent: #0072B2;
-  --paper: #fff; --faint: #555; --note: #fff6e0; }
-@media (prefers-color-scheme: dark) {
-  :root { --line: #30363d; --soft: #1c2128; --ink: #e6edf3; --accent: #6cb6ff; --paper: #14181d; --faint: #a0a8b2;
-    --note: #2b2415; }
-  svg, img { background: #fff; border-radius: 6px; }
-}
-* { box-sizing: border-box; }
-body { font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink); background: var(--paper);
-  margin: 0; }
-main { max-width: 1180px; margin: 0 auto; padding: 24px 20px 80px; }
-h1 { font-size: 26px; margin: 0 0 8px; }
-h2 { font-size: 20px; margin: 40px 0 8px; border-bottom: 2px solid var(--line); }
-h3 { font-size: 16px; margin: 28px 0 6px; }
-.statement { background: var(--note); border-left: 4px solid #E69F00; padding: 10px 14px; }
-nav { font-size: 14px; columns: 3; margin: 14px 0; } nav a { display: block; }
-a { color: var(--accent); }
-.scroll { overflow-x: auto; border: 1px solid var(--line); }
-table { border-collapse: collapse; font-size: 13px; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 9px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: inherit; }
-thead th, thead th:first-child { background: var(--soft); vertical-align: bottom; }
-tr { background: var(--paper); }
-tr.block td { background: var(--soft); font-weight: 600; }
-tr.paper { color: var(--faint); font-style: italic; }
-td[title] { cursor: help; }
-.sentence { font-weight: 600; margin: 8px 0 2px; } .caption { color: var(--faint); font-size: 13px; margin: 0 0 10px; }
-figure { margin: 0; overflow-x: auto; } figure svg, figure img { max-width: 100%; height: auto; }
-.missing { background: var(--soft); padding: 10px 14px; }
-@media (max-width: 700px) { nav { columns: 1; } }
-"""
+STYLE = (files("kbgym.analysis") / "page.css").read_text(encoding="utf-8")
 
 
 def to_html(report: Report) -> str:
@@ -93,7 +71,7 @@ def to_html(report: Report) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{escape(report.title)}</title><style>{STYLE}</style></head><body><main>"
+        f"<title>{escape(report.title)}</title><style>\n{STYLE}</style></head><body><main>"
         f'<h1>{escape(report.title)}</h1><p class="statement">{escape(report.statement)}</p>{notes}'
         f"<nav>{links}</nav>{body}</main></body></html>\n"
     )
@@ -157,3 +135,63 @@ def sections(*found: tuple[str, Sequence[Table | Figure | None]]) -> tuple[Secti
     """Return the sections that have content."""
     kept = ((title, tuple(part for part in parts if part is not None)) for title, parts in found)
     return tuple(Section(title, parts) for title, parts in kept if parts)
+
+
+# -- figures ----------------------------------------------------------------------------------------------------------
+
+# The Okabe-Ito palette, which is colour-blind safe; groups also differ by marker.
+GROUP_STYLE = {
+    "trained": ("#0072B2", "o"),
+    "both": ("#009E73", "s"),
+    "one": ("#E69F00", "^"),
+    "neither": ("#D55E00", "D"),
+    "unseen": ("#E69F00", "^"),
+}
+OTHER_STYLE = ("#CC79A7", "v")  # a question set that is no group of the gradient
+
+
+def plotting() -> Any:
+    """Return pyplot with a non-interactive backend and the style of the report."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise Missing("figures need matplotlib: install kbgym with its `research` extra.") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.style.use(str(files("kbgym.analysis") / "page.mplstyle"))
+    return plt
+
+
+def as_svg(figure: Any) -> str:
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+    plotting().close(figure)
+    text = out.getvalue()
+    return text[text.index("<svg") :]
+
+
+def gradient_dots(results: Results) -> str:
+    """Draw rho and the F1 difference with intervals: one row per arm, one marker per group."""
+    arms = [arm for arm in results.arms if arm not in ("flat", "nostore")]
+    figure, axes = plotting().subplots(1, 2, figsize=(11.0, 1.2 + 0.62 * len(arms)), sharey=True)
+    for place, group in enumerate(results.groups):
+        colour, marker = GROUP_STYLE.get(group, OTHER_STYLE)
+        rows = [row + 0.17 * (place - (len(results.groups) - 1) / 2) for row in range(len(arms))]
+        for axis, measure in zip(axes, (ratio_of, gain_of), strict=True):
+            found = [measure(results, results.pairs(arm, group)).interval for arm in arms]
+            ends = [[one.value - one.low for one in found], [one.high - one.value for one in found]]
+            values, style = [one.value for one in found], {"fmt": marker, "ms": 4.5, "lw": 1.3, "color": colour}
+            axis.errorbar(values, rows, xerr=ends, label=LABELS[group], **style)
+    axes[0].set_yticks(range(len(arms)), [results.label(arm) for arm in arms])
+    axes[0].set_ylim(len(arms) - 0.5, -0.5)
+    for axis, even, label in (
+        (axes[0], 1, "ρ: actions over the flat store's (left is cheaper)"),
+        (axes[1], 0, "F1 minus the flat store's (right is better)"),
+    ):
+        axis.axvline(even, color="#666666", lw=0.9, ls="--")
+        axis.set_xlabel(label)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=max(1, len(labels)))
+    figure.tight_layout()
+    return as_svg(figure)

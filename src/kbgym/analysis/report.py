@@ -11,8 +11,7 @@ from pathlib import Path
 
 from kbgym.analysis.cells import Table
 from kbgym.analysis.curves import eval_curve, examined, learning, retention
-from kbgym.analysis.figures import gradient_dots
-from kbgym.analysis.page import Figure, Report, Section, sections, write
+from kbgym.analysis.page import Figure, Report, Section, gradient_dots, sections, write
 from kbgym.analysis.published import beside
 from kbgym.analysis.results import Results, Seed, how_to_compare, open_results
 from kbgym.analysis.tables import arms, groups, readers, stores, training

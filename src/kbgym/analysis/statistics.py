@@ -247,10 +247,6 @@ def clusters_of(named: tuple[tuple[Hashable, ...], ...]) -> Clusters:
     return Clusters(np.array(question)[order], starts, signs, n, sharing, float(others @ others) * n / sharing**2)
 
 
-def excludes(interval: Interval, value: float) -> bool:
-    return not interval.low <= value <= interval.high
-
-
 def break_even(training_cost: float, cost_base: float, cost_treated: float) -> float | None:
     """Return the number of questions that pay back the training, or None if a question saves nothing."""
     saved = cost_base - cost_treated

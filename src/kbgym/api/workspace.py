@@ -298,7 +298,7 @@ class Workspace:
     def embedded(self, tick: ProgressCallback | None = None) -> environment.SearchEngine:
         """Return the search engine, with every document embedded once."""
         if self._engine is None:
-            from kbgym.baselines.registry import engine_for_arm
+            from kbgym.baselines import engine_for_arm
 
             settings = self.settings
             beside = beside_on_page(self.place.originals().values()) if self.folder is not None else {}

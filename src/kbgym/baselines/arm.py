@@ -1,4 +1,4 @@
-"""Input and output types of arms, and two functions for building stores.
+"""Types of the baselines, and the store they start from.
 
 An arm is built from documents, never from questions or golds. It adds authored documents and links; source documents
 keep their text and provenance.
@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-from kbgym.gym.observations import Observations
-from kbgym.search.base import SearchKind
 from kbgym.search.embed import Embedder
 from kbgym.store import Store, source
 from kbgym.worlds.world import Document
@@ -39,26 +37,6 @@ class Given(msgspec.Struct, frozen=True):
     summarise: Summarise | None = None
 
 
-class Arm(msgspec.Struct, frozen=True):
-    """A way to build a store. `label` is its name in tables; `engine` its search kind, if fixed.
-
-    `observations` is the default rendering: `rich` if a reader must see which documents have links.
-    """
-
-    name: str
-    label: str
-    description: str
-    build: Callable[[Given], Built]
-    engine: SearchKind | None = None
-    observations: Observations | None = None
-
-
 def flat_store(documents: Iterable[Document]) -> Store:
     """Return a store of the documents without links."""
     return Store(source(document.id, document.text) for document in documents)
-
-
-def link_all(store: Store, links: Mapping[str, Iterable[str]]) -> None:
-    """Add links in the given order; self-links and duplicates are dropped."""
-    for id, targets in links.items():
-        store.link(id, targets)

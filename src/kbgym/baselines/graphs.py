@@ -1,4 +1,4 @@
-"""Baselines that link documents by the entities and relations in their words: GraphRAG, HippoRAG and LightRAG style.
+"""Baselines of linked documents and summaries: GraphRAG, HippoRAG, LightRAG and RAPTOR style.
 
 GraphRAG style (B2): edges between entities are weighted by shared documents, Leiden finds communities, and those of
 more than `size` entities are split again. A community's summary links to every document that names one of its entities.
@@ -13,6 +13,13 @@ order in which a read shows a document's links.
 
 LightRAG style: every entity and every relation seen from one end ("friend of Ann Bly") is a document if at least two
 documents mention it, linked to its sources; entities also link to their relations.
+
+RAPTOR style: similar documents are clustered and summarised, then the summaries, recursively up to a few roots.
+
+Each summary is a document that links to the documents it summarises and is searched like any other. RAPTOR uses soft
+clustering with a Gaussian mixture on reduced vectors, and a model writes the summaries. Here a document has one parent,
+clusters come from two-means on the search vectors of the store, the vector of a summary is the mean of its documents,
+and a rule writes its text.
 """
 
 from __future__ import annotations
@@ -24,10 +31,12 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kbgym.baselines.arm import Built, Summarise, flat_store, link_all
+from kbgym.baselines.arm import Built, Summarise, flat_store
 from kbgym.baselines.entities import NAME, Entity, Mention, by_entity, central, mentions, summary
 from kbgym.errors import BadInput, Missing
+from kbgym.search.embed import Embedder
 from kbgym.worlds.world import Document
 
 SIZE = 10
@@ -137,7 +146,8 @@ def build_hipporag(
         graph = [[numbers[entity] for entity in some] for some in entities]
         neighbours = rank_neighbours(graph, len(hubs), neighbours)
     pairs = sum(map(len, neighbours))
-    link_all(store, {hub_ids[entity]: [ids[place] for place in places] for entity, places in hubs.items()})
+    for entity, places in hubs.items():
+        store.link(hub_ids[entity], [ids[place] for place in places])
     for place, id in enumerate(ids):
         store.link(id, [*(ids[other] for other in neighbours[place]), *(hub_ids[one] for one in entities[place])])
     notes = {
@@ -213,3 +223,75 @@ def _shared_relations(read: Sequence[Mention]) -> dict[Relation, list[int]]:
             text = f"{subject.name} {relation}" if triple.verb else f"{relation} of {subject.name}"
             found.setdefault((subject, text), {})[place] = None
     return {relation: list(places) for relation, places in found.items() if len(places) > 1}
+
+
+Vectors = NDArray[np.float32]
+_ROUNDS = 12  # of two-means
+
+
+def build_raptor(documents: Sequence[Document], embedder: Embedder, size: int = SIZE) -> Built:
+    """Build the tree bottom-up until a level has no more than `size` nodes."""
+    if size < 2:
+        raise BadInput(f"a summary has at least two documents under it, not {size}.")
+    read = mentions([document.text for document in documents])
+    store = flat_store(documents)
+    vectors = embedder.embed([document.text for document in documents])
+    level = [(document.id, [place]) for place, document in enumerate(documents)]
+    levels: list[int] = []
+    while len(level) > size:
+        means = np.stack([_unit(vectors[under].mean(axis=0)) for _, under in level])
+        above: list[tuple[str, list[int]]] = []
+        for group in clusters(means, size):
+            nodes = [level[place] for place in group]
+            under = [place for _, places in nodes for place in places]
+            id = store.add(summary(central(read[place].entities for place in under), len(under)))
+            store.link(id, [id for id, _ in nodes])
+            above.append((id, under))
+        level = above
+        levels.append(len(level))
+    return Built(store, notes={"levels": levels})
+
+
+def _unit(vector: Vectors) -> Vectors:
+    return vector / max(float(np.linalg.norm(vector)), 1e-12)
+
+
+def clusters(vectors: Vectors, size: int) -> list[list[int]]:
+    """Split rows into groups of at most `size` by repeated two-means, without randomness; rows have unit length."""
+    finished: list[list[int]] = []
+    waiting = [np.arange(len(vectors))] if len(vectors) else []
+    while waiting:
+        rows = waiting.pop()
+        if len(rows) <= size:
+            finished.append(sorted(int(row) for row in rows))
+            continue
+        left = _half(vectors[rows])
+        waiting += [rows[left], rows[~left]]
+    return sorted(finished)
+
+
+def _half(rows: Vectors) -> NDArray[np.bool_]:
+    """Return a mask of the left half: split along the principal axis, then refine by two-means."""
+    centred = rows - rows.mean(axis=0)
+    axis = centred[np.argmax((centred * centred).sum(axis=1))]
+    for _ in range(_ROUNDS):
+        axis = centred.T @ (centred @ axis)
+        axis /= max(float(np.linalg.norm(axis)), 1e-30)
+    left: NDArray[np.bool_] = centred @ axis > 0
+    for _ in range(_ROUNDS):
+        if left.all() or not left.any():
+            break
+        nearer = rows @ (rows[left].mean(axis=0) - rows[~left].mean(axis=0))
+        middle = (_square(rows[left]) - _square(rows[~left])) / 2
+        again = nearer > middle
+        if (again == left).all():
+            break
+        left = again
+    if left.all() or not left.any():  # all rows are equal, so any split is as good
+        left = np.arange(len(rows)) < len(rows) // 2
+    return left
+
+
+def _square(rows: Vectors) -> float:
+    mean = rows.mean(axis=0)
+    return float(mean @ mean)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import structs
 
-from kbgym.baselines.arm import Built, flat_store, link_all
+from kbgym.baselines.arm import Built, flat_store
 from kbgym.worlds.world import Document, SourcePage, source_pages
 
 CROWD = 20  # a page named by more pages than this is too general to link
@@ -46,7 +46,8 @@ def build(documents: Sequence[Document]) -> Built:
             near = [heads[other] for other in (*far, *(back if len(back) <= FEW else ()))]
             links[first.id] = list(dict.fromkeys([*(document.id for document in others), *near]))
     store = flat_store(documents)
-    link_all(store, links)
+    for id, targets in links.items():
+        store.link(id, targets)
     fields = _fields(pages)
     for label, ids in fields.items():
         store.link(store.add(f"{label.replace('_', ' ')}, how many and which"), ids)

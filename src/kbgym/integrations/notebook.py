@@ -84,7 +84,7 @@ def compare(here: Workspace, there: Workspace, set: str, reader: Player) -> Comp
 
 def draw(run: Workspace, what: Drawing) -> Picture:
     """Draw the gradient of a run's exams, its growth in training, or the map of a store."""
-    from kbgym.analysis.figures import as_svg, gradient_dots, plotting
+    from kbgym.analysis.page import as_svg, gradient_dots, plotting
     from kbgym.analysis.results import open_results
 
     if what == "map":

@@ -20,7 +20,7 @@ from kbgym.analysis.results import ORDER, Results, Seed, open_seeds
 from kbgym.analysis.trajectory import Trained
 from kbgym.api import Workspace
 from kbgym.api.factory import embedder_named
-from kbgym.baselines.registry import ARMS, build_arm
+from kbgym.baselines import ARMS, build_arm
 from kbgym.errors import BadInput
 from kbgym.experiments.experiment import FILE, Plan, read_plan, seed_folder
 from kbgym.sanitize import number_in
