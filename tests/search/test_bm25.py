@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kbgym.search import bm25
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.index import page_of
-from kbgym.search.words import WordsBefore
+from kbgym.search.live import PastWords
 
 WORDS = [f"w{number}x" for number in range(40)]
 
@@ -85,30 +85,21 @@ Change = tuple[str, int, int]
 def test_the_past_scores_as_a_new_index_of_it_would(before: dict[int, int], after: list[Change]) -> None:
     said = list(texts(12, 4).values())
     then = {f"d{id}": said[text] for id, text in before.items()}
-    live, now, own = index_of(then), dict(then), BM25Index()
-    apart: set[str] = set()
+    live, now = index_of(then), dict(then)
+    past = PastWords(live, BM25Index())
     for where, number, text in after:
         id = f"d{number}"
+        index, items = (live, now) if where == "live" else (past, then)
         if where == "live":
-            if id not in apart:
-                apart.add(id)
-                if id in live:
-                    own.put(id, live.text(id))
-            if text >= 0:
-                live.put(id, said[text])
-                now[id] = said[text]
-            elif now.pop(id, None) is not None:
-                live.remove(id)
-        else:
-            apart.add(id)
-            if id in own:
-                own.remove(id)
-            then.pop(id, None)
-            if text >= 0:
-                own.put(id, said[text])
-                then[id] = said[text]
-    view, expected = WordsBefore(live, apart, own), index_of(then)
+            past.keep(id, live.text(id) if id in live else None)
+        if text >= 0:
+            index.put(id, said[text])
+            items[id] = said[text]
+        elif items.pop(id, None) is not None:
+            index.remove(id)
+    expected = index_of(then)
+    assert len(past) == len(then) and sorted(past.ids) == sorted(then) and all(past.text(id) == then[id] for id in then)
     for query in ("w0x w1x w3x", said[3]):
-        assert view.search(query, 0, 20) == expected.search(query, 0, 20)
-        assert view.scores(query, list(then)) == expected.scores(query, list(then))
+        assert past.search(query, 0, 20) == expected.search(query, 0, 20)
+        assert past.scores(query, list(then)) == expected.scores(query, list(then))
         assert live.search(query, 0, 20) == index_of(now).search(query, 0, 20)

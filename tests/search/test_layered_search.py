@@ -14,15 +14,13 @@ from postgres import Cluster
 
 from kbgym.backends.postgres import words as database_words
 from kbgym.backends.postgres.base import DatabaseBase
-from kbgym.backends.postgres.layered import layered_indexes
 from kbgym.gym.actions import Action, Add, Delete, Edit, Error, Found, Link, LinkMany, Search
 from kbgym.gym.environment import Environment
 from kbgym.search.base import SEARCHES, SearchKind
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
-from kbgym.search.embedding_queue import EmbeddingQueue
 from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for, live_engine_for
-from kbgym.search.live import LiveEngine, Overlay
+from kbgym.search.live import EmbeddingQueue, LiveEngine, Overlay
 from kbgym.store import Store, source
 from kbgym.trace.live import snapshot_of
 
@@ -85,7 +83,7 @@ def test_after_any_changes_pages_are_those_of_all_texts_in_memory(
             now[f"d{number}"] = SAID[text]
     gone = {id for id, text in FEW.items() if now.get(id) != text}
     changed = {id: text for id, text in now.items() if FEW.get(id) != text}
-    index, words = layered_indexes(few, list(gone), list(changed.items()), EMBEDDER, kind)
+    index, words = few.indexes(list(gone), list(changed.items()), EMBEDDER, kind)
     embedding = EmbeddingQueue(EMBEDDER)
     live = LiveEngine(index, embedding, kind, words)
     past, then = live.overlay(), dict(now)
@@ -112,7 +110,7 @@ def test_pages_of_many_are_those_of_all_in_memory(many: DatabaseBase, kind: Sear
     gone = [f"d{number}" for number in range(0, 2500, 50)]
     changed = {f"d{number}": "w3x is quite new" for number in range(0, 2500, 100)}
     shown = {id: text for id, text in MANY.items() if id not in gone} | changed
-    index, found = layered_indexes(many, gone, list(changed.items()), EMBEDDER, kind)
+    index, found = many.indexes(gone, list(changed.items()), EMBEDDER, kind)
     engine = Engine(EMBEDDER, index, kind, None, found)
     expected = in_memory(shown, kind)
     for number in range(12):
@@ -154,12 +152,16 @@ def test_what_was_prepared_is_not_waited_for(many: DatabaseBase, kind: SearchKin
         def __len__(self) -> int:
             return len(many)
 
+        def __contains__(self, id: object) -> bool:
+            self.threads.append(threading.get_ident())
+            return id in many
+
         def __getattr__(self, name: str) -> object:
             self.threads.append(threading.get_ident())
             return getattr(many, name)
 
     base = Watched()
-    index, words = layered_indexes(base, ["d7"], [], EMBEDDER, kind)  # type: ignore[arg-type]
+    index, words = DatabaseBase.indexes(base, ["d7"], [], EMBEDDER, kind)  # type: ignore[arg-type]
     embedding = EmbeddingQueue(EMBEDDER)
     live = LiveEngine(index, embedding, kind, words)
     live.put("new", "w1x w2x is quite new")

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from kbgym.search.cache import VectorCache, keys
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
-from kbgym.search.embedding_queue import EmbeddingQueue
 from kbgym.search.index import ExactIndex
-from kbgym.search.live import LiveEngine, Overlay
+from kbgym.search.live import EmbeddingQueue, LiveEngine, Overlay
 
 TEXTS = [
     f"{who} {does} {what}" for who in ("Ada", "Bo", "Cy") for does in ("likes", "sells") for what in ("figs", "tea")

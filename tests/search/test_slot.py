@@ -34,7 +34,6 @@ from kbgym.search.base import SEARCHES, SearchKind
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for, live_engine_for
-from kbgym.search.words import shares_in_parts
 from kbgym.store import Record, Store, source
 from kbgym.trace.events import TUNED, Acted, Committed, Genesis, Noted, RolledBack
 from kbgym.trace.folder import RECORDS
@@ -61,7 +60,7 @@ def brute_force(store: Store, kind: SearchKind, query: str, page: int) -> Neares
     if kind == "words":
         words = engine_for(indexes.items(), EMBEDDER, search="words").words
         assert words is not None
-        scored = dict(shares_in_parts(words.parts(), query, len(indexes)))
+        scored = dict(words.shares(query, len(indexes)))
     else:
         vectors = EMBEDDER.embed([query, *indexes.values()]).astype(float)
         scored = dict(zip(indexes, (vectors[1:] @ vectors[0]).tolist(), strict=True))

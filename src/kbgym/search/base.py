@@ -12,9 +12,9 @@ from kbgym.errors import BadInput
 
 if TYPE_CHECKING:
     from kbgym.progress import ProgressCallback
+    from kbgym.search.bm25 import WordIndex
     from kbgym.search.embed import CachedEmbedder
-    from kbgym.search.index import KeptIndex
-    from kbgym.search.words import KeptWords
+    from kbgym.search.index import VectorIndex
 
 SearchKind = Literal["vectors", "words", "hybrid"]  # `vectors` is the paper's protocol
 SEARCHES: tuple[SearchKind, ...] = get_args(SearchKind)
@@ -38,7 +38,7 @@ class TextBase(Protocol):
         embedder: CachedEmbedder,
         search: SearchKind,
         tick: ProgressCallback | None = None,
-    ) -> tuple[KeptIndex, KeptWords | None]:
+    ) -> tuple[VectorIndex, WordIndex | None]:
         """Return an index of vectors and one of words over these texts and the changes made to them.
 
         `gone` are the ids of texts that were changed or removed, `changed` the current texts of changed and new ids.

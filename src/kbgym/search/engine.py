@@ -1,4 +1,4 @@
-"""Search engines by vectors, by words or by both, over an embedder, a vector index and a word index kept in sync.
+"""Search engine by vectors, by words or by both, over an embedder, a vector index and a word index kept in sync.
 
 A hybrid score is two parts cosine and three parts BM25, both scaled to [0, 1]: the cosine between those of the best
 `DEPTH` texts (1 for the first, 0 for the last), the BM25 score as a share of the highest. A text that is neither among
@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
+import numpy as np
 from cachetools import LRUCache
+from numpy.typing import NDArray
 
-from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind
-from kbgym.search.bm25 import BM25Index
+from kbgym.search.bm25 import BM25Index, WordIndex
 from kbgym.search.embed import CachedEmbedder, Embedder
-from kbgym.search.index import ExactIndex, Fetch, Hit, VectorIndex, page_of
-from kbgym.search.words import KeptWords, WordRanking, shares_in_parts
+from kbgym.search.index import ExactIndex, Fetch, Hit, VectorIndex, check_page, page_of
 
 DEPTH = 200
 # Weight of the vectors. From 0.3 to 0.5, recall@5 on MuSiQue, HotpotQA, people and PhantomWiki was at least that of the
@@ -29,15 +30,15 @@ WEIGHT = 0.4
 # A reader that pages repeats its query, so ten pages cost one pass over the matrix.
 _AHEAD = 50
 _RANKINGS = 256
+Vector = NDArray[np.float32]
 Beside = Mapping[str, tuple[str, ...]]  # the documents before and after a document on its page
 
 RERANKED = 20  # results that a reranker puts in order
 
 
-def blend(near: Fetch, words: WordRanking, query: str, offset: int, limit: int) -> list[Hit]:
+def blend(near: Fetch, words: WordIndex, query: str, offset: int, limit: int) -> list[Hit]:
     """Return a page of the hybrid ranking, best first, ties by id."""
-    if offset < 0 or limit < 0:
-        raise BadInput(f"no page starts at {offset} with {limit} results.")
+    check_page(offset, limit)
     end = offset + limit
     nearest = near(0, DEPTH)
     if not nearest or limit == 0:
@@ -56,49 +57,132 @@ def blend(near: Fetch, words: WordRanking, query: str, offset: int, limit: int) 
     return page_of(found.items(), offset, limit)
 
 
-class RankedSearch:
-    """Pages of results; a subclass supplies the ranking by vectors (`_near`) and the one by words (`_words`).
+class Engine:
+    """The search engine of an environment. Word search embeds nothing and finds no near-duplicates.
 
-    Under the ranking `slot`, index documents are in the separate engine `trained` instead of this one.
+    Under the ranking `slot`, index documents are in the separate engine `trained` instead of this one. `beside` are the
+    documents before and after each document on its page of the source.
     """
 
-    def __init__(self, kind: SearchKind, beside: Beside | None, embedder: CachedEmbedder) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        index: VectorIndex | None = None,
+        kind: SearchKind = "vectors",
+        beside: Beside | None = None,
+        words: WordIndex | None = None,
+    ) -> None:
+        self.embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self.kind, self.beside = kind, beside or {}
-        self.trained: RankedSearch | None = None
-        self.prefix = embedder.prefix
+        self.index: VectorIndex = ExactIndex(embedder.dimensions) if index is None else index
+        self.words: WordIndex | None = None if kind == "vectors" else words if words is not None else BM25Index()
+        self.trained: Engine | None = None
+        self.prefix = self.embedder.prefix
         # It needs texts, which only a word index stores.
-        self.reranker = None if kind == "vectors" else embedder.reranker
-        self._in_order: LRUCache[str, list[Hit]] = LRUCache(_RANKINGS)
+        self.reranker = None if kind == "vectors" else self.embedder.reranker
+        self._ranked: LRUCache[str, list[Hit]] = LRUCache(_RANKINGS)
+        self._reranked: LRUCache[str, list[Hit]] = LRUCache(_RANKINGS)
+
+    # -- documents ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _kept(self) -> Any:
+        return self.index if self.words is None else self.words
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._kept
+
+    def ids(self) -> Sequence[str]:
+        """Return the ids of this engine, which is the `trained` engine of another."""
+        found: Sequence[str] = self._kept.ids
+        return found
+
+    def load(self, items: Iterable[tuple[str, str]], tick: ProgressCallback | None = None) -> None:
+        """Put many texts at once."""
+        pairs = list(items)
+        if self.kind != "words":
+            vectors = self.embedder.embed([text for _, text in pairs], tick)
+            self.index.put_many([id for id, _ in pairs], vectors, own=True)
+        if self.words is not None:
+            self.words.load(pairs)
+        self._forget_rankings()
+
+    def put(self, id: str, text: str) -> None:
+        """Add a text or replace the one under this id; the next search finds it."""
+        vector = None if self.kind == "words" else self._vector(text)
+        self._before_change(id)
+        if vector is not None:
+            self.index.put(id, vector)
+        if self.words is not None:
+            self.words.put(id, text)
+
+    def remove(self, id: str) -> None:
+        """Remove an id. Raise `KeyError` if it is unknown."""
+        self._before_change(id)
+        if self.kind != "words":
+            self.index.remove(id)
+        if self.words is not None:
+            self.words.remove(id)
+
+    def set_apart(self, texts: Sequence[tuple[str, str]]) -> None:
+        """Move texts into `trained`."""
+        self.trained = self._new("words" if self.kind == "words" else "vectors")
+        self.trained.load(texts)
+        for id, _ in texts:
+            self.remove(id)
+
+    def _new(self, kind: SearchKind) -> Engine:
+        """Return an empty engine with the same embedder."""
+        return Engine(self.embedder, kind=kind)
+
+    def _before_change(self, id: str) -> None:
+        self._forget_rankings()
+
+    def _forget_rankings(self) -> None:
+        self._ranked.clear()
+        self._reranked.clear()
+
+    async def prepare(self, texts: Iterable[str]) -> None:
+        """Do nothing, since texts are embedded on use."""
+
+    # -- searching ----------------------------------------------------------------------------------------------------
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
         """Return a page of (id, score), best first, ties by id; [] past the last page."""
-        page = self._page if self.reranker is None else self._reranked
-        return page(query, offset, limit)
-
-    def _page(self, query: str, offset: int, limit: int) -> list[Hit]:
-        if self.kind == "vectors":
-            return self._near(self.prefix + query, offset, limit)
-        if self.kind == "words":
-            return self._words().search(query, offset, limit)
-        return blend(partial(self._near, self.prefix + query), self._words(), query, offset, limit)
-
-    def _reranked(self, query: str, offset: int, limit: int) -> list[Hit]:
-        """Return a page of the ranking after a cross-encoder has reordered its first `RERANKED` results."""
-        assert self.reranker is not None
-        if (first := self._in_order.get(query)) is None:
+        if self.reranker is None:
+            return self._page(query, offset, limit)
+        if (first := self._reranked.get(query)) is None:
             ids, texts = self._candidates(query)
             first = self._put_in_order(query, ids, self.reranker.scores(query, texts))
         later = self._page(query, max(offset, RERANKED), limit) if offset + limit > RERANKED else []
         return (first[offset:] + later)[:limit]
 
+    def _page(self, query: str, offset: int, limit: int) -> list[Hit]:
+        if offset >= len(self):
+            return []
+        if min(offset, limit) < 0 or offset + limit > _AHEAD:
+            return self._rank(query, offset, limit)
+        if (ranked := self._ranked.get(query)) is None:
+            ranked = self._ranked[query] = self._rank(query, 0, _AHEAD)
+        return ranked[offset : offset + limit]
+
+    def _rank(self, query: str, offset: int, limit: int) -> list[Hit]:
+        if self.kind == "words" and self.words is not None:
+            return self.words.search(query, offset, limit)
+        near = partial(self._near, self.prefix + query)
+        return near(offset, limit) if self.words is None else blend(near, self.words, query, offset, limit)
+
     def _candidates(self, query: str) -> tuple[list[str], list[str]]:
-        """Return the ids and texts of the results to rerank."""
+        """Return the ids and texts of the results that a cross-encoder puts in order."""
         ids = [id for id, _ in self._page(query, 0, RERANKED)]
-        return ids, [self._text(id) for id in ids]
+        return ids, [self.words.text(id) for id in ids] if self.words is not None else []
 
     def _put_in_order(self, query: str, ids: Sequence[str], scores: Sequence[float]) -> list[Hit]:
-        self._in_order[query] = page_of(zip(ids, scores, strict=True), 0, RERANKED)
-        return self._in_order[query]
+        self._reranked[query] = page_of(zip(ids, scores, strict=True), 0, RERANKED)
+        return self._reranked[query]
 
     def nearest(self, text: str, limit: int, exclude: Collection[str] = ()) -> list[Hit]:
         """Return the nearest texts by cosine for any kind of search, without the excluded ids."""
@@ -113,127 +197,13 @@ class RankedSearch:
 
         A score is the cosine or, in word search, the share of the highest possible score.
         """
-        if self.kind == "words":
-            return shares_in_parts(self._words().parts(), query, limit)
+        if self.kind == "words" and self.words is not None:
+            return self.words.shares(query, limit)
         return self._near(self.prefix + query, 0, limit)
 
-    def set_apart(self, texts: Sequence[tuple[str, str]]) -> None:
-        """Move texts into `trained`."""
-        self.trained = self._beside(texts)
-        for id, _ in texts:
-            self.remove(id)
-
-    def put(self, id: str, text: str) -> None:
-        raise NotImplementedError
-
-    def remove(self, id: str) -> None:
-        raise NotImplementedError
-
-    def ids(self) -> Iterable[str]:
-        """Return the ids of this engine, which is the `trained` engine of another."""
-        raise NotImplementedError
-
-    def __contains__(self, id: object) -> bool:
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        raise NotImplementedError
-
-    def _beside(self, texts: Sequence[tuple[str, str]]) -> RankedSearch:
-        """Return an engine over other texts, with the same embedder."""
-        raise NotImplementedError
-
     def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
-        raise NotImplementedError
+        return self.index.search(self._vector(text), offset, limit) if offset < len(self.index) else []
 
-    def _words(self) -> WordRanking:
-        raise NotImplementedError
-
-    def _text(self, id: str) -> str:
-        """Return a text of the word index."""
-        raise NotImplementedError
-
-
-class Engine(RankedSearch):
-    """The search engine of an environment. Word search embeds nothing and finds no near-duplicates."""
-
-    def __init__(
-        self,
-        embedder: Embedder,
-        index: VectorIndex | None = None,
-        kind: SearchKind = "vectors",
-        beside: Beside | None = None,
-        words: KeptWords | None = None,
-    ) -> None:
-        self.embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
-        super().__init__(kind, beside, self.embedder)
-        self.index: VectorIndex = ExactIndex(embedder.dimensions) if index is None else index
-        self.words: KeptWords | None = None if kind == "vectors" else words if words is not None else BM25Index()
-        self._ranked: LRUCache[str, list[Hit]] = LRUCache(_RANKINGS)
-
-    def __len__(self) -> int:
-        return len(self.index) if self.words is None else len(self.words)
-
-    def __contains__(self, id: object) -> bool:
-        return id in (self.index if self.words is None else self.words)
-
-    def load(self, items: Iterable[tuple[str, str]], tick: ProgressCallback | None = None) -> None:
-        """Put many texts at once."""
-        pairs = list(items)
-        if self.kind != "words":
-            vectors = self.embedder.embed([text for _, text in pairs], tick)
-            self.index.put_many([id for id, _ in pairs], vectors, own=True)
-        if self.words is not None:
-            self.words.load(pairs)
-        self._ranked.clear()
-        self._in_order.clear()
-
-    def put(self, id: str, text: str) -> None:
-        """Add a text or replace the one under this id; the next search finds it."""
-        if self.kind != "words":
-            self.index.put(id, self.embedder.embed([text])[0])
-        if self.words is not None:
-            self.words.put(id, text)
-        self._ranked.clear()
-        self._in_order.clear()
-
-    def remove(self, id: str) -> None:
-        """Remove an id. Raise `KeyError` if it is unknown."""
-        if self.kind != "words":
-            self.index.remove(id)
-        if self.words is not None:
-            self.words.remove(id)
-        self._ranked.clear()
-        self._in_order.clear()
-
-    def _page(self, query: str, offset: int, limit: int) -> list[Hit]:
-        if offset >= len(self):
-            return []
-        if min(offset, limit) < 0 or offset + limit > _AHEAD:
-            return super()._page(query, offset, limit)
-        if (ranked := self._ranked.get(query)) is None:
-            ranked = self._ranked[query] = super()._page(query, 0, _AHEAD)
-        return ranked[offset : offset + limit]
-
-    def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
-        return self.index.search(self.embedder.embed([text])[0], offset, limit) if offset < len(self.index) else []
-
-    def _words(self) -> WordRanking:
-        return BM25Index() if self.words is None else self.words
-
-    def _text(self, id: str) -> str:
-        assert self.words is not None
-        return self.words.text(id)
-
-    def ids(self) -> Iterable[str]:
-        kept = self.index if self.words is None else self.words
-        assert isinstance(kept, ExactIndex | BM25Index)
-        return kept.ids
-
-    def _beside(self, texts: Sequence[tuple[str, str]]) -> Engine:
-        made = Engine(self.embedder, kind="words" if self.kind == "words" else "vectors")
-        made.load(texts)
-        return made
-
-    async def prepare(self, texts: Iterable[str]) -> None:
-        """Do nothing, since texts are embedded on use."""
+    def _vector(self, text: str) -> Vector:
+        vector: Vector = self.embedder.embed([text])[0]
+        return vector

@@ -16,11 +16,10 @@ from kbgym import plugins
 from kbgym.errors import BadInput, Missing
 from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind, TextBase, search_named
-from kbgym.search.bm25 import BM25Index
+from kbgym.search.bm25 import BM25Index, WordIndex
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import Beside, Engine
-from kbgym.search.index import ExactIndex, KeptIndex
-from kbgym.search.words import KeptWords
+from kbgym.search.index import ExactIndex, VectorIndex
 from kbgym.store import Store
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def engine_for(
     search: SearchKind = "vectors",
     beside: Beside | None = None,
     brief: bool = False,
-    index: KeptIndex | None = None,
+    index: VectorIndex | None = None,
 ) -> Engine:
     """Return a search engine over every text.
 
@@ -61,8 +60,7 @@ def live_engine_for(
     beside: Beside | None = None,
 ) -> LiveEngine:
     """Return an engine for a process with many clients or staged edits, which embeds in threads and has overlays."""
-    from kbgym.search.embedding_queue import EmbeddingQueue
-    from kbgym.search.live import LiveEngine
+    from kbgym.search.live import EmbeddingQueue, LiveEngine
 
     index, words = _indexes(texts, embedder, tick, search)
     return LiveEngine(index, EmbeddingQueue(embedder), search, words, beside)
@@ -99,8 +97,8 @@ def _indexes(
     tick: ProgressCallback | None,
     search: SearchKind,
     brief: bool = False,
-    index: KeptIndex | None = None,
-) -> tuple[KeptIndex, KeptWords | None]:
+    index: VectorIndex | None = None,
+) -> tuple[VectorIndex, WordIndex | None]:
     """Return an index of vectors and one of words; the one that the search does not use is empty or None."""
     kind = search_named(search)
     if isinstance(texts, Store):
@@ -120,12 +118,12 @@ def _indexes(
 
 def _vector_index(
     pairs: list[tuple[str, str]], embedder: CachedEmbedder, tick: ProgressCallback | None, brief: bool
-) -> KeptIndex:
+) -> VectorIndex:
     ids, texts = [id for id, _ in pairs], [text for _, text in pairs]
     plugin = approximate_plugin(len(pairs))
     # Building the approximate index costs about a thousand exact searches.
     if plugin and (not brief or os.environ.get(VARIABLE) or plugin.peek(texts, embedder.name) is not None):
-        found: KeptIndex = plugin.open_index(ids, texts, embedder, tick)
+        found: VectorIndex = plugin.open_index(ids, texts, embedder, tick)
         return found
     index = ExactIndex(embedder.dimensions)
     index.put_many(ids, embedder.embed(texts, tick), own=True)

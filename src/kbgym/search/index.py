@@ -1,4 +1,4 @@
-"""Vector indexes: the protocol, and the exact index, which is the default.
+"""Vector indexes: the protocol, the exact index, which is the default, and layers of changes on top of another index.
 
 A score is the dot product, which for rows of unit length is the cosine. Hits are sorted by score, highest first, then
 by id, independently of earlier edits.
@@ -7,8 +7,8 @@ by id, independently of earlier edits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,18 +33,14 @@ class VectorIndex(Protocol):
     def remove(self, id: str) -> None:
         """Remove an id. Raise `KeyError` if it is unknown."""
 
+    def vector(self, id: str) -> NDArray[np.float32]:
+        """Return a copy of the vector under an id. Raise `KeyError` if it is unknown."""
+
     def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]: ...
 
     def __len__(self) -> int: ...
 
     def __contains__(self, id: object) -> bool: ...
-
-
-class KeptIndex(VectorIndex, Protocol):
-    """An index that can return its vectors."""
-
-    def vector(self, id: str) -> NDArray[np.float32]:
-        """Return a copy of the vector under an id. Raise `KeyError` if it is unknown."""
 
 
 class ExactIndex:
@@ -113,14 +109,10 @@ class ExactIndex:
     def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
         query: NDArray[np.float32] = np.asarray(vector, dtype=np.float32)
         count = len(self._ids)
-        if offset < 0 or limit < 0:
-            raise BadInput(f"no page starts at {offset} with {limit} results.")
+        check_page(offset, limit)
         if offset >= count or limit == 0:
             return []
-        if query.shape != (self._matrix.shape[1],):
-            raise BadInput(
-                f"a query of shape {query.shape} cannot be searched among {self._matrix.shape[1]} dimensions."
-            )
+        check_shape(query, self._matrix.shape[1])
         end = min(offset + limit, count)
         rough = self._matrix[:count] @ query
         cut = np.partition(rough, count - end)[count - end] - np.float32(rounding(query, self._longest))
@@ -152,18 +144,84 @@ def length_of(square: float) -> float:
     return math.sqrt(square)
 
 
+def check_page(offset: int, limit: int) -> None:
+    """Raise `BadInput` if there can be no such page."""
+    if offset < 0 or limit < 0:
+        raise BadInput(f"no page starts at {offset} with {limit} results.")
+
+
+def check_shape(query: NDArray[np.float32], dimensions: int) -> None:
+    """Raise `BadInput` if a query does not fit an index."""
+    if query.shape != (dimensions,):
+        raise BadInput(f"a query of shape {query.shape} cannot be searched among {dimensions} dimensions.")
+
+
 def page_of(ranked: Iterable[Hit], offset: int, limit: int) -> list[Hit]:
     """Return a page of hits, best first, ties by id."""
     return sorted(ranked, key=lambda hit: (-hit[1], hit[0]))[offset : offset + limit]
 
 
-def visible_hits(first: Callable[[int], list[Hit]], hidden: Collection[str], end: int) -> list[Hit]:
-    """Return the first `end` hits that are not hidden; `first(n)` returns the first n hits of the ranking."""
-    most = end + len(hidden)
-    asked = min(most, end + BESIDE)
-    while True:
-        found = first(asked)
-        hits = [hit for hit in found if hit[0] not in hidden]
-        if len(hits) >= end or len(found) < asked or asked == most:
-            return hits[:end]
-        asked = min(most, 4 * asked)
+class Layered:
+    """Entries in memory (`own`) on top of an index that does not change (`base`), some of whose ids are hidden."""
+
+    def __init__(self, base: Any, own: Any, hidden: Any = None) -> None:
+        self.base, self.own = base, own
+        self.hidden: Any = set() if hidden is None else hidden
+
+    def __len__(self) -> int:
+        return len(self.base) - len(self.hidden) + len(self.own)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self.own or (id not in self.hidden and id in self.base)
+
+    def put(self, id: str, value: Any) -> None:
+        """Add an entry or replace the one under this id."""
+        self.own.put(id, value)
+        self.hide(id)
+
+    def remove(self, id: str) -> None:
+        """Remove an id. Raise `KeyError` if it is unknown."""
+        if id in self.own:
+            self.own.remove(id)
+        elif not self.hide(id):
+            raise KeyError(id)
+
+    def hide(self, id: str) -> bool:
+        """Hide an id of the base. Return False if it was not visible."""
+        if id in self.hidden or id not in self.base:
+            return False
+        self.hidden.add(id)
+        return True
+
+
+class LayeredIndex(Layered):
+    """Vectors on top of a base. It implements `VectorIndex`."""
+
+    def put_many(self, ids: Sequence[str], vectors: ArrayLike, own: bool = False) -> None:
+        """Put all vectors or none."""
+        self.own.put_many(ids, vectors, own)
+        for id in ids:
+            self.hide(id)
+
+    def vector(self, id: str) -> NDArray[np.float32]:
+        """Return a copy of the vector under an id. Raise `KeyError` if it is unknown."""
+        if id in self.hidden and id not in self.own:
+            raise KeyError(id)
+        found: NDArray[np.float32] = (self.own if id in self.own else self.base).vector(id)
+        return found
+
+    def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
+        check_page(offset, limit)
+        end = offset + limit
+        return page_of([*self._visible(vector, end), *self.own.search(vector, 0, end)], offset, limit)
+
+    def _visible(self, vector: ArrayLike, end: int) -> list[Hit]:
+        """Return the first `end` hits of the base that are not hidden."""
+        most = end + len(self.hidden)
+        asked = min(most, end + BESIDE)
+        while True:
+            found = self.base.search(vector, 0, asked)
+            hits = [hit for hit in found if hit[0] not in self.hidden]
+            if len(hits) >= end or len(found) < asked or asked == most:
+                return hits[:end]
+            asked = min(most, 4 * asked)

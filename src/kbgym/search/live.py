@@ -1,34 +1,128 @@
 """Search for a process with many clients: `LiveEngine` over the current store, `Overlay` over a snapshot of it.
 
 An overlay is free to create: it holds only the former state of entries that the live engine has changed since, and its
-own staged edits. Texts are embedded in threads by an `EmbeddingQueue`.
+own staged edits. An `EmbeddingQueue` embeds texts in threads, in batches in which long texts never delay short ones.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from cachetools import LRUCache
 
 from kbgym.search.base import SearchKind
-from kbgym.search.bm25 import BM25Index
-from kbgym.search.embedding_queue import LONG, EmbeddingQueue, Vector
-from kbgym.search.engine import DEPTH, Beside, RankedSearch
-from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of, visible_hits
+from kbgym.search.bm25 import BM25Index, WordIndex, WordPart
+from kbgym.search.embed import CachedEmbedder
+from kbgym.search.engine import DEPTH, Beside, Engine, Vector
+from kbgym.search.index import ExactIndex, Hit, Layered, LayeredIndex, VectorIndex
 from kbgym.search.ranking import FIRST
-from kbgym.search.words import KeptWords, WordRanking, WordsBefore
+
+# A text of this many characters takes ten times as long as a typical query. One thread embeds such texts.
+LONG = 300
+# A batch of eight short queries takes three to four times as long as one query; a query that arrives during a batch
+# should not wait longer.
+_AT_ONCE = 8
+
+
+class _Lane:
+    """Texts that wait for one thread."""
+
+    def __init__(self, name: str, batch: int) -> None:
+        self.waiting: deque[tuple[str, Future[Vector]]] = deque()
+        self.batch = batch
+        self.thread = ThreadPoolExecutor(1, name)
+
+
+class EmbeddingQueue:
+    """Vectors by text. A text requested by several callers is embedded once."""
+
+    def __init__(self, embedder: CachedEmbedder, remember: int = 4_096) -> None:
+        self.embedder = embedder
+        self._known: LRUCache[str, Vector] = LRUCache(remember)
+        self._wanted: dict[str, Future[Vector]] = {}
+        self._lock = threading.Lock()
+        self._short, self._long = _Lane("embedding", _AT_ONCE), _Lane("embedding-long", 1)
+
+    async def prepare(self, texts: Iterable[str]) -> None:
+        """Wait until the vectors of these texts are known, without blocking the loop."""
+        requested = [self._request(text) for text in dict.fromkeys(texts)]
+        if futures := [one for one in requested if isinstance(one, Future)]:
+            # A cancelled caller does not cancel the future: others may wait for it.
+            done, _ = await asyncio.wait([asyncio.wrap_future(future) for future in futures])
+            for future in done:
+                future.result()
+
+    def __call__(self, text: str) -> Vector:
+        """Return the vector of a text; block if it was not prepared."""
+        found = self._request(text)
+        return found.result() if isinstance(found, Future) else found
+
+    def warm(self) -> None:
+        """Open the model in a thread, ahead of the first text."""
+        if (warm := getattr(self.embedder.embedder, "warm", None)) is not None:
+            self._short.thread.submit(warm)
+
+    def close(self) -> None:
+        for lane in (self._short, self._long):
+            lane.thread.shutdown(wait=True)
+        self.embedder.save()
+
+    def _request(self, text: str) -> Future[Vector] | Vector:
+        """Return the vector of a text if it is known, else its future."""
+        with self._lock:
+            if (vector := self._known.get(text)) is not None:
+                return vector
+            if (future := self._wanted.get(text)) is None:
+                future = self._wanted[text] = Future()
+                lane = self._long if len(text) >= LONG else self._short
+                lane.waiting.append((text, future))
+                lane.thread.submit(self._work, lane)
+            return future
+
+    def _work(self, lane: _Lane) -> None:
+        """Embed the next batch of a lane, which may be empty."""
+        with self._lock:
+            batch = [lane.waiting.popleft() for _ in range(min(lane.batch, len(lane.waiting)))]
+        if not batch:
+            return
+        try:
+            vectors = self.embedder.embed([text for text, _ in batch], behind=True)
+        except Exception as error:
+            with self._lock:
+                for text, _ in batch:
+                    del self._wanted[text]
+            for _, future in batch:
+                future.set_exception(error)
+            return
+        with self._lock:
+            for (text, _), vector in zip(batch, vectors, strict=True):
+                self._known[text] = vector
+                del self._wanted[text]
+        for (_, future), vector in zip(batch, vectors, strict=True):
+            future.set_result(vector)
+
 
 _READ = 1_024  # texts whose hits, read from a base, are cached
 
 
-class ServedEngine(RankedSearch):
-    """Common base of `LiveEngine` and `Overlay`."""
+class QueuedEngine(Engine):
+    """Common base of `LiveEngine` and `Overlay`: an engine whose texts are embedded by a queue."""
 
-    def __init__(self, embedding: EmbeddingQueue, kind: SearchKind, beside: Beside | None) -> None:
-        super().__init__(kind, beside, embedding.embedder)
+    def __init__(
+        self,
+        index: VectorIndex,
+        embedding: EmbeddingQueue,
+        kind: SearchKind = "vectors",
+        words: WordIndex | None = None,
+        beside: Beside | None = None,
+    ) -> None:
+        super().__init__(embedding.embedder, index, kind, beside, words)
         self.embedding = embedding
 
     async def prepare(self, texts: Iterable[str]) -> None:
@@ -48,33 +142,18 @@ class ServedEngine(RankedSearch):
     async def _read_ahead(self, texts: list[str]) -> None:
         raise NotImplementedError
 
-    def _beside(self, texts: Sequence[tuple[str, str]]) -> LiveEngine:
-        if self.kind == "words":
-            words = BM25Index()
-            words.load(texts)
-            return LiveEngine(ExactIndex(), self.embedding, "words", words)
-        index = ExactIndex()
-        index.put_many([id for id, _ in texts], self.embedding.embedder.embed([text for _, text in texts]), own=True)
-        return LiveEngine(index, self.embedding)
+    def _vector(self, text: str) -> Vector:
+        return self.embedding(text)
+
+    def _new(self, kind: SearchKind) -> Engine:
+        return LiveEngine(ExactIndex(), self.embedding, kind)
 
 
-class LiveEngine(ServedEngine):
-    """The search engine of a live environment. It notifies every overlay before a change.
+class LiveEngine(QueuedEngine):
+    """The search engine of a live environment. It notifies every overlay before a change."""
 
-    Word search leaves `index` empty; vector search leaves `words` empty.
-    """
-
-    def __init__(
-        self,
-        index: KeptIndex,
-        embedding: EmbeddingQueue,
-        kind: SearchKind = "vectors",
-        words: KeptWords | None = None,
-        beside: Beside | None = None,
-    ) -> None:
-        super().__init__(embedding, kind, beside)
-        self.index = index
-        self.words: KeptWords = BM25Index() if words is None else words
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._read: LRUCache[str, bool] = LRUCache(_READ)
         self._overlays: weakref.WeakSet[Overlay] = weakref.WeakSet()
 
@@ -93,32 +172,6 @@ class LiveEngine(ServedEngine):
             await asyncio.to_thread(words.read(text, FIRST, [id for id, _ in near]))
         self._read[text] = True
 
-    def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
-        return self.index.search(self.embedding(text), offset, limit) if offset < len(self.index) else []
-
-    def _words(self) -> WordRanking:
-        return self.words
-
-    def _text(self, id: str) -> str:
-        return self.words.text(id)
-
-    def put(self, id: str, text: str) -> None:
-        self._in_order.clear()
-        vector = None if self.kind == "words" else self.embedding(text)
-        self._notify_overlays(id)
-        if vector is not None:
-            self.index.put(id, vector)
-        if self.kind != "vectors":
-            self.words.put(id, text)
-
-    def remove(self, id: str) -> None:
-        self._in_order.clear()
-        self._notify_overlays(id)
-        if self.kind != "words":
-            self.index.remove(id)
-        if self.kind != "vectors":
-            self.words.remove(id)
-
     def overlay(self) -> Overlay:
         """Return a search over the current state, isolated from later changes."""
         made = Overlay(self)
@@ -127,88 +180,66 @@ class LiveEngine(ServedEngine):
             made.trained = self.trained.overlay()
         return made
 
-    @property
-    def _kept(self) -> Any:
-        return self.words if self.kind == "words" else self.index
-
-    def ids(self) -> Iterable[str]:
-        found: Sequence[str] = self._kept.ids
-        return found
-
-    def __contains__(self, id: object) -> bool:
-        return id in self._kept
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def _notify_overlays(self, id: str) -> None:
+    def _before_change(self, id: str) -> None:
+        super()._before_change(id)
         if self._overlays:
             vector = self.index.vector(id) if id in self.index else None
-            text = self.words.text(id) if id in self.words else None
+            text = self.words.text(id) if self.words is not None and id in self.words else None
             for overlay in self._overlays:
                 overlay.keep(id, vector, text)
 
 
-class Overlay(ServedEngine):
-    """A snapshot of a live engine with staged edits on top. Ids in `_apart` are looked up here."""
+class Overlay(QueuedEngine):
+    """A snapshot of a live engine with staged edits on top."""
 
     def __init__(self, live: LiveEngine) -> None:
-        super().__init__(live.embedding, live.kind, live.beside)
         self._live = live
-        self._apart: set[str] = set()
-        self._own = ExactIndex()
-        self._own_words = BM25Index()
+        self._past_index = PastIndex(live.index, ExactIndex())
+        self._past_words = None if live.words is None else PastWords(live.words, BM25Index())
+        super().__init__(self._past_index, live.embedding, live.kind, self._past_words, live.beside)
 
     def keep(self, id: str, vector: Vector | None, text: str | None) -> None:
         """Save the state of an id that the live engine is about to change."""
-        if id not in self._apart:
-            self._apart.add(id)
-            if vector is not None:
-                self._own.put(id, vector)
-            if text is not None:
-                self._own_words.put(id, text)
-
-    def _text(self, id: str) -> str:
-        return self._own_words.text(id) if id in self._apart else self._live.words.text(id)
-
-    def put(self, id: str, text: str) -> None:
-        self._in_order.clear()
-        self._apart.add(id)
-        if self.kind != "words":
-            self._own.put(id, self.embedding(text))
-        if self.kind != "vectors":
-            self._own_words.put(id, text)
-
-    def remove(self, id: str) -> None:
-        self._in_order.clear()
-        self._apart.add(id)
-        for own in (self._own, self._own_words):
-            if id in own:
-                own.remove(id)
-
-    def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
-        index, own, end = self._live.index, self._own, offset + limit
-        if offset >= len(index) + len(self._kept):
-            return []
-        vector = self.embedding(text)
-        hits = visible_hits(lambda end: index.search(vector, 0, end), self._apart, end) if len(index) else []
-        return page_of([*hits, *(own.search(vector, 0, end) if len(own) else ())], offset, limit)
-
-    @property
-    def _kept(self) -> ExactIndex | BM25Index:
-        return self._own_words if self.kind == "words" else self._own
-
-    def ids(self) -> Iterable[str]:
-        return [*(id for id in self._live.ids() if id not in self._apart), *self._kept.ids]
-
-    def __contains__(self, id: object) -> bool:
-        return id in self._kept if id in self._apart else id in self._live
-
-    def __len__(self) -> int:
-        return len(self._live) - sum(id in self._live for id in self._apart) + len(self._kept)
+        self._past_index.keep(id, vector)
+        if self._past_words is not None:
+            self._past_words.keep(id, text)
 
     async def _read_ahead(self, texts: list[str]) -> None:
         await self._live._read_ahead(texts)
 
-    def _words(self) -> WordRanking:
-        return WordsBefore(self._live.words, self._apart, self._own_words)
+
+class Past(Layered):
+    """A live index as it was, with staged edits on top. Its hidden ids may change in the live index."""
+
+    def __len__(self) -> int:
+        return len(self.base) - sum(id in self.base for id in self.hidden) + len(self.own)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        return [*(id for id in self.base.ids if id not in self.hidden), *self.own.ids]
+
+    def hide(self, id: str) -> bool:
+        self.hidden.add(id)
+        return True
+
+    def keep(self, id: str, value: Any) -> None:
+        """Save the entry of an id that the live index is about to change; None if it has none."""
+        if id not in self.hidden:
+            self.hidden.add(id)
+            if value is not None:
+                self.own.put(id, value)
+
+
+class PastIndex(Past, LayeredIndex):
+    """The vectors of a live engine as they were."""
+
+
+class PastWords(Past, WordIndex):
+    """The texts of a live engine as they were."""
+
+    def text(self, id: str) -> str:
+        found: str = (self.own if id in self.hidden else self.base).text(id)
+        return found
+
+    def parts(self, apart: Collection[str] = ()) -> list[WordPart]:
+        return [*self.base.parts({*self.hidden, *apart}), *self.own.parts(apart)]

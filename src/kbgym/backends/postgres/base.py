@@ -29,9 +29,9 @@ from kbgym.store.record import Counts, normalised
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection
+    from kbgym.search.bm25 import WordIndex
     from kbgym.search.embed import CachedEmbedder
-    from kbgym.search.index import KeptIndex
-    from kbgym.search.words import KeptWords
+    from kbgym.search.index import VectorIndex
 
 CACHED = 20_000  # documents kept in memory
 _CONNECTIONS = 4
@@ -177,11 +177,29 @@ class DatabaseBase:
         embedder: CachedEmbedder,
         search: SearchKind,
         tick: ProgressCallback | None = None,
-    ) -> tuple[KeptIndex, KeptWords | None]:
-        """Return the indexes of these texts with changes on top."""
-        from kbgym.backends.postgres.layered import layered_indexes
+    ) -> tuple[VectorIndex, WordIndex | None]:
+        """Return the indexes of these texts with changes on top. Rankings equal those of all visible texts in memory,
+        except for hits that an HNSW graph or the full-text index misses."""
+        from kbgym.backends.postgres import vectors
+        from kbgym.backends.postgres.words import DatabaseWords
+        from kbgym.search.factory import index_kind
+        from kbgym.search.index import ExactIndex
 
-        return layered_indexes(self, gone, changed, embedder, search, tick)
+        index: VectorIndex = ExactIndex(embedder.dimensions)
+        if search != "words":
+            graph = index_kind(len(self), vectors.EXACT_UP_TO) == "approximate"
+            index = vectors.DatabaseIndex(vectors.PgVectorIndex(self, embedder, graph, tick), index)
+            index.hidden.update(gone)
+            texts = [text for _, text in changed]
+            index.own.put_many([id for id, _ in changed], embedder.embed(texts, tick if texts else None), own=True)
+        if search == "vectors":
+            return index, None
+        words = DatabaseWords(self, tick)
+        words.begin(gone, changed)
+        return index, words
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self.get(id) is not None
 
     def texts(self) -> Iterator[tuple[int, str, str]]:
         """Yield the number, the id and the text of every document, in order."""

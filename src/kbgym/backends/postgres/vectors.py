@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kbgym.backends.postgres.tables import highest, is_labelled, make_once
-from kbgym.errors import BadInput, Missing
+from kbgym.errors import Missing
 from kbgym.progress import ProgressCallback
 from kbgym.search.cache import LRUCache
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.index import Hit, page_of
+from kbgym.search.index import BESIDE, Hit, LayeredIndex, check_page, check_shape, page_of
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.base import DatabaseBase
@@ -82,6 +82,9 @@ class PgVectorIndex:
     def __len__(self) -> int:
         return len(self._base)
 
+    def __contains__(self, id: object) -> bool:
+        return id in self._base
+
     # -- making -------------------------------------------------------------------------------------------------------
 
     def _ready(self, connection: Connection) -> bool:
@@ -135,14 +138,10 @@ class PgVectorIndex:
     def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
         """Return a page of (id, score), best first, ties by id; rankings are cached."""
         query: NDArray[np.float32] = np.asarray(vector, dtype=np.float32)
-        if offset < 0 or limit < 0:
-            raise BadInput(f"no page starts at {offset} with {limit} results.")
+        check_page(offset, limit)
         if offset >= len(self) or limit == 0:
             return []
-        if query.shape != (self._embedder.dimensions,):
-            raise BadInput(
-                f"a query of shape {query.shape} cannot be searched among {self._embedder.dimensions} dimensions."
-            )
+        check_shape(query, self._embedder.dimensions)
         wanted = next((count for count in _AHEAD if offset + limit <= count), offset + limit)
         end, key = min(wanted, len(self)), query.tobytes()
         ranked = self._ranked.get(key)
@@ -189,6 +188,15 @@ class PgVectorIndex:
         scores = (_numbers([embedding for _, embedding in near]) * query.astype(np.float64)).sum(axis=1).tolist()
         ids = self._base.ids([number for number, _ in near])
         return page_of(((ids[number], score) for (number, _), score in zip(near, scores, strict=True)), 0, count)
+
+
+class DatabaseIndex(LayeredIndex):
+    """The vectors of a base, and changes in memory on top."""
+
+    def ahead(self, vector: ArrayLike, end: int) -> list[Hit]:
+        """Prefetch the base's first hits into the cache, in any thread."""
+        found: list[Hit] = self.base.search(vector, 0, end + BESIDE)
+        return found
 
 
 def _told(tick: ProgressCallback, before: int, total: int, done: int, _: int, note: str) -> None:

@@ -4,23 +4,24 @@
     word_counts   the document frequency of every term; the empty term has the number of all terms
 
 Terms are those of `search.terms`, so scores are bit-identical to those of `BM25Index`; only texts that were not
-proposed are missed. Both tables are derived and may be dropped. Changes on top of the base are unknown here.
+proposed are missed. Both tables are derived and may be dropped. Changes on top of the base are in memory: texts that
+were changed or removed are hidden, and new ones are indexed here.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, combinations, dropwhile, islice
 from typing import TYPE_CHECKING
 
 from kbgym.backends.postgres.tables import drop_derived, highest, is_labelled, make_once
 from kbgym.progress import ProgressCallback
+from kbgym.search.bm25 import BM25Index, Weighed, WordIndex, WordPart, weigh
 from kbgym.search.cache import LRUCache
-from kbgym.search.index import Hit
+from kbgym.search.index import Hit, Layered
 from kbgym.search.terms import terms
-from kbgym.search.words import Weighed
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.base import DatabaseBase
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _LABEL = "terms of kbgym, 2"  # increment if the terms or tables change
 _BATCH = 4096  # texts per transaction while the tables are filled
+_READ = 5_000  # texts of a base read with one query
 _LONGEST, _MOST_TERMS = 500, 20_000  # characters of a lexeme and lexemes of a text, within the limits of tsvector
 _SCANNED = 10_000  # matching texts from which the best are proposed
 _LEAST, _WIDTH = 256, 4  # texts proposed: at least, and for each result
@@ -81,21 +83,63 @@ def make(base: DatabaseBase, tick: ProgressCallback | None, connection: Connecti
         tick(len(base), len(base), "words")
 
 
-class DatabaseWords:
-    """The word index of all texts of a base. Creation fills the tables if necessary. Thread-safe."""
+class DatabaseWords(Layered, WordIndex):
+    """The texts of a base, and changes in memory on top. Creation fills the tables if necessary.
+
+    Reads from the base are thread-safe and cached, so `ahead` and `read` may prefetch them in another thread before a
+    search that must not block.
+    """
 
     def __init__(self, base: DatabaseBase, tick: ProgressCallback | None = None) -> None:
-        self._base = base
+        super().__init__(base, BM25Index(), BM25Index())
         self._held: LRUCache[str, int] = LRUCache(_CACHED_TERMS)
         self._counted: LRUCache[str, tuple[Counter[str], int]] = LRUCache(_CACHED_TEXTS)
         self._proposed: LRUCache[tuple[str, ...], tuple[list[str], bool]] = LRUCache(_CACHED_IDS)
         ready = partial(is_labelled, table="word_counts", label=_LABEL)
         make_once(base, "words", ready, partial(make, base, tick))
-        (self._total,) = self.document_frequency([""])
+        (self.total,) = self.document_frequency([""])
 
-    def size(self) -> tuple[int, int]:
-        """Return the number of texts and of their terms."""
-        return len(self._base), self._total
+    def begin(self, gone: Sequence[str], changed: Iterable[tuple[str, str]]) -> None:
+        """Apply earlier changes; `gone` are all ids of the base among them."""
+        for at in range(0, len(gone), _READ):
+            self.base.fetch(gone[at : at + _READ])
+            self.hidden.load([(id, self.base.text(id)) for id in gone[at : at + _READ]])
+        self.own.load(changed)
+
+    def hide(self, id: str) -> bool:
+        if id in self.hidden or (text := self.base.text(id)) is None:
+            return False
+        self.hidden.put(id, text)
+        return True
+
+    def text(self, id: str) -> str:
+        text: str | None = self.own.text(id) if id in self.own else None if id in self.hidden else self.base.text(id)
+        if text is None:
+            raise KeyError(id)
+        return text
+
+    def parts(self, apart: Collection[str] = ()) -> list[WordPart]:
+        hidden = [self.hidden]
+        if besides := [(id, self.text(id)) for id in apart if id not in self.own and id in self]:
+            hidden.append(BM25Index())
+            hidden[1].load(besides)
+        return [_BasePart(self, hidden), *self.own.parts(apart)]
+
+    def ahead(self, query: str) -> None:
+        """Prefetch the counts needed to weigh a query."""
+        self.document_frequency(terms(query))
+
+    def read(self, query: str, end: int, ids: Sequence[str]) -> Callable[[], None]:
+        """Return a function that prefetches a query's first hits in the base and the scores of some texts."""
+        weighed = weigh(self.parts(), query)
+
+        def read() -> None:
+            self.top_k(weighed, end, self.hidden.__contains__)
+            self.score(weighed, ids)
+
+        return read
+
+    # -- reading the base ---------------------------------------------------------------------------------------------
 
     def document_frequency(self, wanted: Sequence[str]) -> list[int]:
         """Return the document frequency of each term."""
@@ -103,7 +147,7 @@ class DatabaseWords:
         found, missing = self._held.get_many(keys)
         if missing:
             found.update(dict.fromkeys(missing, 0))
-            found.update(dict(self._base.ask("SELECT term, held FROM word_counts WHERE term = ANY(%s)", [missing])))
+            found.update(dict(self.base.ask("SELECT term, held FROM word_counts WHERE term = ANY(%s)", [missing])))
             for term in missing:
                 self._held.put(term, found[term])
         return [found[key] for key in keys]
@@ -123,9 +167,9 @@ class DatabaseWords:
         """Return the scores of those texts that exist."""
         found, missing = self._counted.get_many(ids)
         if missing:
-            self._base.fetch(missing)
+            self.base.fetch(missing)
         for id in missing:
-            if (text := self._base.text(id)) is not None:
+            if (text := self.base.text(id)) is not None:
                 counts = Counter(terms(text))
                 found[id] = counts, counts.total()
                 self._counted.put(id, found[id])
@@ -139,7 +183,7 @@ class DatabaseWords:
             most, is_all, found = max(_LEAST, _WIDTH * count), True, dict[str, None]()
             values = [list(map(_lexeme, names)), [scale for _, scale in weighed.terms], weighed.plain, weighed.per_term]
             for query in self._queries(names):
-                rows = self._base.ask(_PROPOSE, [query, max(_SCANNED, most), *values, most])
+                rows = self.base.ask(_PROPOSE, [query, max(_SCANNED, most), *values, most])
                 found.update((id, None) for (id,) in rows)
                 if len(found) >= most // 2:
                     is_all = False
@@ -169,3 +213,28 @@ def _score(weighed: Weighed, counts: Counter[str], length: int) -> float:
         if often := counts.get(term):
             score += often * scale / (often + norm)
     return score
+
+
+class _BasePart:
+    """The visible texts of a base; `hidden` indexes the others. It implements `WordPart`."""
+
+    def __init__(self, words: DatabaseWords, hidden: Sequence[BM25Index]) -> None:
+        self._words, self._indexes = words, hidden
+        self._parts = [part for index in hidden for part in index.parts()]
+
+    def size(self) -> tuple[int, int]:
+        less = [part.size() for part in self._parts]
+        return len(self._words.base) - sum(n for n, _ in less), self._words.total - sum(total for _, total in less)
+
+    def document_frequency(self, terms: Sequence[str]) -> list[int]:
+        less = [part.document_frequency(terms) for part in self._parts]
+        return [held - sum(hidden) for held, *hidden in zip(self._words.document_frequency(terms), *less, strict=True)]
+
+    def top_k(self, weighed: Weighed, end: int) -> list[Hit]:
+        return self._words.top_k(weighed, end, self._is_hidden)
+
+    def score(self, weighed: Weighed, ids: Sequence[str]) -> dict[str, float]:
+        return self._words.score(weighed, [id for id in ids if not self._is_hidden(id)])
+
+    def _is_hidden(self, id: str) -> bool:
+        return any(id in index for index in self._indexes)
