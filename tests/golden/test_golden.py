@@ -14,7 +14,7 @@ from kbgym.store import Store
 from kbgym.trace.events import Acted, Event, Imported
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.log import TraceWriter
-from kbgym.trace.recovery import SnapshotCheck
+from kbgym.trace.replay import SnapshotCheck
 
 HERE = Path(__file__).parent
 

@@ -85,7 +85,7 @@ def test_every_cut_drops_the_tail_and_says_so(written: bytes, tmp_path: Path) ->
         complete = sum(end <= cut for end in ends)
         kept = max(max((n for n in commits if n <= complete), default=1), 1)
         assert reading.events == whole[:kept]
-        assert reading.length == ends[kept - 1]
+        assert reading.end.size == ends[kept - 1]
         assert (reading.dropped is None) == (cut == ends[kept - 1])
 
 
@@ -128,7 +128,7 @@ def test_an_unfinished_transaction_is_dropped(tmp_path: Path) -> None:
     with TraceWriter(path, None) as writer:
         writer.commit([Genesis(SCHEMA, 0, "0" * 64)])
     reading = read_trace(path)
-    line, _ = chained(b'{"agent":"x","event":"begin","iteration":1,"phase":"serve"}', reading.chain)
+    line, _ = chained(b'{"agent":"x","event":"begin","iteration":1,"phase":"serve"}', reading.end.chain)
     path.write_bytes(path.read_bytes() + line)
     reading = read_trace(path)
     assert reading.dropped == "1 events of an unfinished iteration" and len(reading.events) == 1

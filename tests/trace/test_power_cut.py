@@ -97,7 +97,7 @@ def test_training(trained: Path, tmp_path: Path) -> None:
         if acknowledged or has_begun(trace):
             folder = StoreFolder(left / "run")
             assert folder.position >= int(acknowledged[-1] if acknowledged else 0)
-            assert whole.startswith(trace.read_bytes()[: folder.reading.length]), "another trace"  # type: ignore[union-attr]
+            assert whole.startswith(trace.read_bytes()[: folder.reading.end.size]), "another trace"  # type: ignore[union-attr]
             assert folder.store()
         if checks % 8 == 0:
             kbgym.train(left / "world", left / "run", **TRAINING)

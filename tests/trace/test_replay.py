@@ -18,8 +18,7 @@ from kbgym.store import Record, Store
 from kbgym.trace.backend import save_store
 from kbgym.trace.events import Acted, Committed, Event, RolledBack
 from kbgym.trace.folder import StoreFolder, open_folder
-from kbgym.trace.recovery import SnapshotCheck
-from kbgym.trace.replay import catch_up, effective, replay
+from kbgym.trace.replay import SnapshotCheck, catch_up, effective, replay
 from kbgym.worlds.world import Document, Source
 
 

@@ -23,8 +23,8 @@ from kbgym.trace import is_url
 from kbgym.trace.events import Acted, Began, Ended, Event, Noted
 from kbgym.trace.folder import TRACE, StoreFolder
 from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame, diff
-from kbgym.trace.recovery import Recovered, SnapshotCheck, recover
-from kbgym.trace.replay import committed
+from kbgym.trace.log import Recovered, recover
+from kbgym.trace.replay import SnapshotCheck, committed
 
 LISTED_PRUNED = 20
 

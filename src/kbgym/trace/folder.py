@@ -97,12 +97,12 @@ class StoreFolder:
     def lines(self) -> StoreLines:
         """Return the store as the lines of its files."""
         file, about = initial_file(self.folder), self.folder / ARM
-        trace = self.trace.read_bytes()[: self.reading.length] if self.reading else b""
+        trace = self.trace.read_bytes()[: self.reading.end.size] if self.reading else b""
         arm = about.read_text(encoding="utf-8") if about.is_file() else None
         return StoreLines(file.name, _split(file.read_bytes()), _split(trace), self.events, arm)
 
     def verify(self) -> None:
-        """Do nothing, since `recovery.SnapshotCheck` checks snapshots."""
+        """Do nothing, since `replay.SnapshotCheck` checks snapshots."""
 
     def close(self) -> None:
         """Do nothing, since no file stays open."""

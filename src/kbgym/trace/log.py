@@ -10,26 +10,28 @@ A small file beside the trace records how much was committed, so that truncation
     trace.head    {"chain":"<of its last line>","iteration":57,"size":12345}
 
 It is overwritten in place after each commit, once the trace is durable, so after a crash it may lag behind the trace
-but is never ahead of it. Readers read the head first, since both may be growing.
+but is never ahead of it. Readers read the head first, since both may be growing. `recover` keeps the intact part of a
+damaged trace.
 """
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import Decoder, decode, encode, open_file, read_file, refuse_links, sync
+from kbgym.canonical import Decoder, decode, encode, open_file, read_file, refuse_links, sync, write_whole
 from kbgym.errors import BadInput, Damaged, Failed, Incomplete, InUse
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
 
 _ROOM = 160  # less than a sector, which is written atomically
+START = "0" * 64
 
 
 class CommitMarker(msgspec.Struct, frozen=True):
@@ -38,6 +40,9 @@ class CommitMarker(msgspec.Struct, frozen=True):
     iteration: int
     size: int
     chain: str
+
+
+_NOTHING = CommitMarker(0, 0, START)
 
 
 def head_of(trace: Path) -> Path:
@@ -58,13 +63,11 @@ def read_head(trace: Path) -> CommitMarker | None:
         raise Damaged(f"{file} is not the head of a trace; {_advice(trace)}.") from None
 
 
-def check_head(trace: Path, head: CommitMarker | None, data: bytes, iteration: int, length: int) -> None:
+def check_head(trace: Path, head: CommitMarker, data: bytes, end: CommitMarker) -> None:
     """Raise an error if a trace lacks data that its head records as committed."""
-    if head is None:
-        return
-    if head.size > length:
+    if head.size > end.size:
         raise Incomplete(
-            f"{trace} ends with iteration {iteration} ({length:,} bytes), but {head_of(trace).name} says that "
+            f"{trace} ends with iteration {end.iteration} ({end.size:,} bytes), but {head_of(trace).name} says that "
             f"iteration {head.iteration} ({head.size:,} bytes) was committed; {_advice(trace)}."
         )
     if not data[: head.size].endswith(f'"chain":"{head.chain}"}}\n'.encode()):
@@ -75,52 +78,37 @@ def _advice(trace: Path) -> str:
     return f"put the right file back, or keep what is left with `kbgym store replay {trace.parent} --recover`"
 
 
-class HeadFile:
-    """The head file of a trace that is being written."""
-
-    def __init__(self, trace: Path) -> None:
-        self._path = head_of(trace)
-        self._file: int | None = None
-
-    def write(self, reached: CommitMarker) -> None:
-        """Overwrite the head once the trace is durable; if that fails, the previous head is kept."""
-        with contextlib.suppress(OSError):
-            if self._file is None:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-                os.ftruncate(self._file, _ROOM)
-            os.pwrite(self._file, encode(reached).ljust(_ROOM - 1) + b"\n", 0)
-
-    def close(self) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                os.fsync(self._file)
-            os.close(self._file)
-            self._file = None
+def write_head(trace: Path, reached: CommitMarker) -> None:
+    """Overwrite the head once the trace is durable; if that fails, the previous head is kept."""
+    with suppress(OSError):
+        file = os.open(head_of(trace), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(file, _ROOM)
+            os.pwrite(file, encode(reached).ljust(_ROOM - 1) + b"\n", 0)
+        finally:
+            os.close(file)
 
 
 _LINK = b',"chain":"'
 _TAIL = len(_LINK) + 64 + len(b'"}')
 _decoder: Decoder[Event] = Decoder(Event)
-START = "0" * 64
 _BEGINNING = b'{"documents":'
 
 
 class TraceReading(msgspec.Struct, frozen=True):
     """A trace read from disk: its committed events, their end, and a note on omitted data.
 
-    The first event is its genesis. `length` is the size of the committed part in bytes, `size` that of the file.
+    The first event is its genesis. `size` is that of the file.
     """
 
     events: tuple[Event, ...]
-    chain: str
-    length: int
+    end: CommitMarker
     size: int
     dropped: str | None = None
 
     @property
     def iteration(self) -> int:
-        last = self.events[-1]
-        return last.iteration if isinstance(last, Committed) else 0
+        return self.end.iteration
 
 
 def chained(body: bytes, chain: str) -> tuple[bytes, str]:
@@ -148,41 +136,49 @@ def read_trace(path: Path) -> TraceReading:
     head = read_head(path)
     data = b"" if head is not None and not path.exists() else read_file(path)
     if head is not None and b"\n" not in data:
-        check_head(path, head, data, 0, 0)
+        check_head(path, head, data, _NOTHING)
     *lines, torn = data.split(b"\n")
     reading = reading_of(lines, path, torn)
-    check_head(path, head, data, reading.iteration, reading.length)
+    if head is not None:
+        check_head(path, head, data, reading.end)
     return reading
 
 
 def reading_of(lines: Iterable[bytes], path: Path | str, torn: bytes = b"") -> TraceReading:
     """Verify the lines of a trace; `path` is used in messages, `torn` follows the last whole line."""
     events: list[Event] = []
-    committed, length, chain_there = 0, 0, START
-    chain, position = START, 0
+    committed, end, last = 0, _NOTHING, _NOTHING
+    for event, last in _verified_lines(path, lines):
+        events.append(event)
+        if isinstance(event, Committed | Genesis):
+            committed, end = len(events), last
+    if torn and _holds(torn[:-1], last.chain):
+        raise Damaged(f"{path}, line {len(events) + 1}: the line is whole but does not end as it was written.")
+    if not events:
+        raise Damaged(
+            f"{path}, line 1: the genesis line is torn; nothing was ever committed here."
+            if torn
+            else f"{path} is empty; a trace starts with its genesis line."
+        )
+    unfinished = len(events) - committed
+    parts = [f"{unfinished} events of an unfinished iteration"] if unfinished else []
+    parts += [f"a torn last line of {len(torn)} bytes"] if torn else []
+    return TraceReading(tuple(events[:committed]), end, last.size + len(torn), " and ".join(parts) or None)
+
+
+def _verified_lines(path: Path | str, lines: Iterable[bytes]) -> Iterator[tuple[Event, CommitMarker]]:
+    """Yield every event with the place where its line ends and the last iteration committed by then."""
+    iteration, size, chain = 0, 0, START
     for number, line in enumerate(lines, 1):
         event, chain = verified(path, number, line, chain)
-        position += len(line) + 1
-        events.append(event)
-        if number == 1:
-            _check_genesis(path, event)
-        if isinstance(event, Committed | Genesis):
-            committed, length, chain_there = len(events), position, chain
-    if torn and _holds(torn[:-1], chain):
-        raise Damaged(f"{path}, line {len(events) + 1}: the line is whole but does not end as it was written.")
-    unfinished = len(events) - committed
-    parts = []
-    if unfinished:
-        parts.append(f"{unfinished} events of an unfinished iteration")
-    if torn:
-        parts.append(f"a torn last line of {len(torn)} bytes")
-    if not events and not torn:
-        raise Damaged(f"{path} is empty; a trace starts with its genesis line.")
-    if not events:
-        raise Damaged(f"{path}, line 1: the genesis line is torn; nothing was ever committed here.")
-    return TraceReading(
-        tuple(events[:committed]), chain_there, length, position + len(torn), " and ".join(parts) or None
-    )
+        size += len(line) + 1
+        if isinstance(event, Committed):
+            iteration = event.iteration
+        if (number == 1) != isinstance(event, Genesis):
+            raise Damaged(f"{path}, line {number}: a trace starts with its only genesis line.")
+        if isinstance(event, Genesis) and event.schema != SCHEMA:
+            raise BadInput(f"{path} has schema {event.schema}; this version reads {SCHEMA}.")
+        yield event, CommitMarker(iteration, size, chain)
 
 
 def _holds(line: bytes, chain: str) -> bool:
@@ -198,13 +194,6 @@ def verified(path: Path | str, number: int, line: bytes, chain: str) -> tuple[Ev
         return _decoder.decode(line), line[-_TAIL + len(_LINK) : -2].decode()
     except msgspec.DecodeError as error:
         raise Damaged(f"{path}, line {number}: {error}") from error
-
-
-def _check_genesis(path: Path | str, event: Event) -> None:
-    if not isinstance(event, Genesis):
-        raise Damaged(f"{path}, line 1: a trace starts with a genesis line.")
-    if event.schema != SCHEMA:
-        raise BadInput(f"{path} has schema {event.schema}; this version reads {SCHEMA}.")
 
 
 class TraceWriter:
@@ -223,27 +212,23 @@ class TraceWriter:
             self._file = os.open(path, flags, 0o644)
         except OSError as error:
             raise BadInput(f"cannot write {path}: {error.strerror}.") from error
-        self._chain, self._length = (reading.chain, reading.length) if reading else (START, 0)
-        self._head = HeadFile(path)
+        self._end = reading.end if reading else _NOTHING
         try:
             self._claim(reading)
         except BaseException:
             os.close(self._file)
             raise
         if reading is not None:
-            self._head.write(CommitMarker(reading.iteration, reading.length, reading.chain))
+            write_head(path, self._end)
 
     def _claim(self, reading: TraceReading | None) -> None:
         """Lock the file, check that it matches the reading, and truncate it at its end."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InUse(f"{self._path} is being written by another process.") from None
+        _lock(self._path, self._file)
         # Another process may have committed since the reading; its events must not be truncated.
         changed = os.fstat(self._file).st_size != reading.size if reading else has_begun(self._path)
         if changed:
             raise BadInput(f"{self._path} was written by another process since it was read; run the command again.")
-        os.ftruncate(self._file, self._length)
+        os.ftruncate(self._file, self._end.size)
         if reading is None:
             sync(self._path.parent)  # the directory entry of the new file
 
@@ -252,7 +237,7 @@ class TraceWriter:
         if not events or not isinstance(events[-1], Committed | Genesis):
             raise ValueError("a transaction ends with its commit")
         self._check()
-        block, chain = bytearray(), self._chain
+        block, chain = bytearray(), self._end.chain
         for event in events:
             line, chain = chained(encode(event), chain)
             block += line
@@ -263,12 +248,12 @@ class TraceWriter:
             os.fsync(self._file)
         except OSError as error:
             with suppress(OSError):  # if this fails too, the next commit detects that the file changed
-                os.ftruncate(self._file, self._length)
+                os.ftruncate(self._file, self._end.size)
             raise Failed(f"cannot write {self._path}: {error.strerror}; what was committed before is kept.") from error
-        self._chain, self._length = chain, self._length + len(block)
+        iteration = last.iteration if isinstance(last := events[-1], Committed) else 0
+        self._end = CommitMarker(iteration, self._end.size + len(block), chain)
         self._check()
-        last = events[-1]
-        self._head.write(CommitMarker(last.iteration if isinstance(last, Committed) else 0, self._length, chain))
+        write_head(self._path, self._end)
 
     def _check(self) -> None:
         """Raise Failed if the file was replaced or has an unexpected size.
@@ -280,14 +265,15 @@ class TraceWriter:
             there = os.stat(self._path, follow_symlinks=False)
         except OSError:
             there = None
-        if there is None or (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino) or own.st_size != self._length:
+        if there is None or (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino) or own.st_size != self._end.size:
             raise Failed(
                 f"{self._path} was replaced, removed or changed by another process; nothing more is "
                 "committed to it: stop this process and look at the file."
             )
 
     def close(self) -> None:
-        self._head.close()
+        with suppress(OSError):
+            sync(head_of(self._path))
         os.close(self._file)
 
     def __enter__(self) -> TraceWriter:
@@ -295,3 +281,68 @@ class TraceWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _lock(path: Path, file: int) -> None:
+    """Exclude every other writer of a trace."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise InUse(f"{path} is being written by another process; stop it first.") from None
+
+
+# -- recovery ---------------------------------------------------------------------------------------------------------
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """The outcome of a recovery. `lost` is the number of later iterations that the head recorded."""
+
+    iteration: int
+    size: int
+    lost: int | None
+    damaged: str
+
+
+def recover(trace: Path) -> Recovered | None:
+    """Cut a trace to its last whole transaction, keeping the damaged files; return None if it is not damaged."""
+    try:
+        read_trace(trace)
+    except Damaged:
+        pass
+    else:
+        return None
+    if not trace.exists():
+        return _recover(trace, b"")
+    with trace.open("rb") as file:
+        _lock(trace, file.fileno())
+        return _recover(trace, file.read())
+
+
+def _recover(trace: Path, data: bytes) -> Recovered:
+    whole, head, kept = _NOTHING, None, _beside(trace)
+    with suppress(Damaged):
+        for event, end in _verified_lines(trace, data.split(b"\n")[:-1]):
+            if isinstance(event, Committed | Genesis):
+                whole = end
+    with suppress(Damaged):
+        head = read_head(trace)
+    for file in (trace, head_of(trace)):
+        if os.path.lexists(file):
+            os.replace(file, kept / file.name)
+    if whole.size:
+        with write_whole(trace) as scratch:
+            scratch.write_bytes(data[: whole.size])
+        write_head(trace, whole)
+    return Recovered(whole.iteration, whole.size, max(0, head.iteration - whole.iteration) if head else None, str(kept))
+
+
+def _beside(trace: Path) -> Path:
+    """Create a folder for the damaged files, with a copy of the files derived from the trace."""
+    number = 1
+    while (kept := trace.parent / f"damaged-{number}").exists():
+        number += 1
+    kept.mkdir()
+    measures = trace.parent / "prequential.jsonl"
+    if measures.is_file():
+        shutil.copy2(measures, kept)
+    return kept
