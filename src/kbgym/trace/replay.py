@@ -205,5 +205,6 @@ class SnapshotCheck:
             if (file := self._files.get(iteration)) is not None:
                 for number, (there, here) in enumerate(zip_longest(read_lines(file, Record), store), 1):
                     if there != here:
-                        raise Damaged(f"{file}, line {number}: document is not what the trace says it was.")
+                        id = (here or there).id
+                        raise Damaged(f"{file}, line {number}: document {id} is not what the trace says it was.")
                 self.checked += 1
