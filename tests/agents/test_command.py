@@ -206,9 +206,8 @@ def test_the_prompt_holds_the_task_and_what_was_done_before() -> None:
 
 
 def test_placeholders_are_replaced_once_and_inside_their_argument() -> None:
-    made = command_line("command:agent --ask '{question} or not' {token}").filled(
-        {"question": "a b; rm {token} $HOME", "token": "T"}
-    )
+    values = {"question": "a b; rm {token} $HOME", "token": "T"}
+    made = [filled(one, values) for one in command_line("command:agent --ask '{question} or not' {token}").arguments]
     assert made == ["agent", "--ask", "a b; rm {token} $HOME or not", "T"]
     assert command_line("command:agent").reads_prompt and not command_line("command:agent {prompt}").reads_prompt
     assert all(ready.reads_prompt for ready in READY.values())

@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from prompt_reader import _task
 from turns import turn
 
-from kbgym.agents.conversation import Conversation
+from kbgym.agents.live import Conversation
 from kbgym.agents.llm.prompting import call_of, skill_of
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader

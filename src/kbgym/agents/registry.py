@@ -21,7 +21,7 @@ from kbgym.agents.external.command_line import READY, is_command
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.agents.human import HAND, AtTerminal, HandAgent
+from kbgym.agents.live import AtTerminal, LiveAgent
 from kbgym.agents.llm.connect import Models, is_model
 from kbgym.agents.llm.policy import LLMAgent, LLMJudge
 from kbgym.agents.llm.prompting import skill_of
@@ -31,7 +31,7 @@ from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.reference.v3 import ReportReader
 from kbgym.agents.reference.v3_curator import ReportCurator
-from kbgym.agents.trust import PLAYED_LIVE, refuse_stranger
+from kbgym.agents.trust import HAND, PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.gym.policy import Agenda, Agent
 from kbgym.gym.tools import Role
@@ -69,7 +69,7 @@ def make_agent(
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about))
     if name == HAND:
-        return HandAgent(skill_of(role, strategy, about), AtTerminal)
+        return LiveAgent(AtTerminal)
     if is_command(name):
         return CommandAgent(name, role, skill_of(role, strategy, about), kept)
     if name == PLAYED_LIVE:

@@ -14,6 +14,7 @@ from kbgym.agents.external.command_line import PREFIX, is_command
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
 
+HAND = "hand"
 PLAYED_LIVE = "play"  # the recorded name of an agent that connected and played every pass
 NEUTRAL_READERS = ("trusting", "sceptical", "first", "overlap")
 BUILT_IN = frozenset(
@@ -59,6 +60,12 @@ def remember(place: str, names: Iterable[str]) -> None:
             file.write_bytes(os.fsencode(f"{place}\n{name}\n"))
         except OSError as error:
             raise BadInput(f"cannot remember in {file.parent} that {place} is trusted: {error.strerror}.") from error
+
+
+def refuse_hand(names: Iterable[str]) -> None:
+    """Raise BadInput if a person plays where exams are compared: a person remembers earlier questions."""
+    if HAND in names:
+        raise BadInput("hand remembers earlier questions, so its exams cannot be compared; use `kbgym exam`.")
 
 
 def _does(name: str) -> str:

@@ -11,10 +11,9 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.agents.human import refuse_hand
 from kbgym.agents.llm.connect import is_model
 from kbgym.agents.registry import make_agent
-from kbgym.agents.trust import NEUTRAL_READERS, allowed
+from kbgym.agents.trust import NEUTRAL_READERS, allowed, refuse_hand
 from kbgym.analysis.audit import Auditor
 from kbgym.analysis.health import coverage
 from kbgym.analysis.report import write_report

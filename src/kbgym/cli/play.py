@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import click
 
 from kbgym import __version__
-from kbgym.agents.conversation import Conversation
+from kbgym.agents.live import Conversation
 from kbgym.agents.trust import PLAYED_LIVE
 from kbgym.cli.common import forward_budget, say, search_options
 from kbgym.cli.settings import Command, flags, option, options, place

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from kbgym.agents.human import refuse_hand
-from kbgym.agents.trust import allowed
+from kbgym.agents.trust import allowed, refuse_hand
 from kbgym.analysis.health import coverage
 from kbgym.analysis.proof import (
     BothExams,

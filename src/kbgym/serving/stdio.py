@@ -17,7 +17,7 @@ from kbgym.mcp import MOST_MESSAGE, Malformed, RpcRequest, Toolbox, parse_messag
 from kbgym.serving.mcp_tools import Opened, StoreToolbox
 
 if TYPE_CHECKING:
-    from kbgym.agents.conversation import Conversation
+    from kbgym.agents.live import Conversation
 
 _AT_ONCE = 16  # messages in progress
 _FIRST = 0.2  # seconds to wait for the client's first message before opening the store

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import secrets
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from kbgym.agents.conversation import AskedCall
 from kbgym.agents.external.command_line import USAGE_FROM, bridge_line, command_line, filled, surroundings
 from kbgym.agents.external.process import AgentProcess, check_found
 from kbgym.agents.external.usage import path_steps, usage_in
+from kbgym.agents.live import OVER, CallQueue, PendingCall
 from kbgym.agents.llm.client import Flawed
 from kbgym.agents.llm.policy import action_of
 from kbgym.agents.llm.prompting import Skill, shown_result, tail, told_of_pass
@@ -35,9 +34,7 @@ from kbgym.mcp import ToolResult, reply_to
 from kbgym.sanitize import safe_text
 
 KEPT = "passes.jsonl"  # output of the processes, beside the run's trace
-_SECONDS, _AT_ONCE = "KBGYM_PASS_SECONDS", "KBGYM_PASSES"
 _LAST_WORDS = 300
-_OVER = "The pass is over; nothing more is done."
 _LATE = 0.3  # seconds in which a call may still arrive after its process exited
 
 
@@ -47,21 +44,21 @@ class CommandLimits(msgspec.Struct, frozen=True):
     `at_once` is the number of processes of an exam.
     """
 
-    seconds: float = 600.0
-    at_once: int = 8
+    seconds: Annotated[float, msgspec.Meta(gt=0, lt=1_000_000)] = 600.0
+    at_once: Annotated[int, msgspec.Meta(ge=1, lt=10_000)] = 8
     grace: float = 5.0
     flawed: int = 20
     requests: int = 2_000
-    waiting: int = 64
 
     @classmethod
     def from_environment(cls) -> CommandLimits:
-        seconds, at_once = os.environ.get(_SECONDS, "600"), os.environ.get(_AT_ONCE, "8")
-        if not re.fullmatch(r"\d{1,6}(\.\d{1,3})?", seconds) or not float(seconds):
-            raise BadInput(f"{_SECONDS} is a number of seconds, not {seconds!r}.")
-        if not re.fullmatch(r"[1-9]\d{0,3}", at_once):
-            raise BadInput(f"{_AT_ONCE} is a number of processes, not {at_once!r}.")
-        return cls(seconds=float(seconds), at_once=int(at_once))
+        names = {"seconds": "KBGYM_PASS_SECONDS", "at_once": "KBGYM_PASSES"}
+        given = {field: os.environ[name] for field, name in names.items() if name in os.environ}
+        try:
+            return msgspec.convert(given, cls, strict=False)
+        except msgspec.ValidationError as error:
+            seconds, at_once = names.values()
+            raise BadInput(f"{seconds} is a number of seconds, {at_once} a number of processes: {error}.") from None
 
 
 class PassRecord(msgspec.Struct, frozen=True):
@@ -108,17 +105,17 @@ class CommandAgent:
 class CommandPolicy:
     """One pass, played by one process, and the toolbox that the process is served."""
 
+    instructions = "One pass over a store. Every result says how many actions are left."
+
     def __init__(self, agent: CommandAgent) -> None:
         self._agent = agent
-        self._calls: asyncio.Queue[AskedCall] = asyncio.Queue()
-        self._asked: AskedCall | None = None  # executed but not yet answered
+        self._calls = CallQueue()
         self._flawed = self._requests = 0
         self._over = False
         self.usage: Usage | None = None  # usage that the process reported at its end
         self._process: AgentProcess | None = None
         self._token = secrets.token_urlsafe(32)
         self._redact = Redactor([self._token])
-        self.instructions = "One pass over a store. Every result says how many actions are left."
 
     # -- the episode's side --------------------------------------------------------------------------------------------
 
@@ -126,59 +123,56 @@ class CommandPolicy:
         try:
             if self._process is None:
                 await self._begin(view)
-            elif self._asked is not None:
+            else:
                 observation = view.history[-1].observation.text if view.history else ""
-                self._asked.answer(shown_result(observation, view.remaining))
+                self._calls.answer(shown_result(observation, view.remaining))
             action = await self._next(view)
-        except AgentFailed as failure:
-            await self._end(view, str(failure))
-            raise
         except BaseException as error:
-            await self._end(view, type(error).__name__)
+            await self._end(view, str(error) if isinstance(error, AgentFailed) else type(error).__name__)
             raise
         if isinstance(action, Answer | Done):
-            self._finish("Submitted; the pass is over.")
-            await self._end(view, "answered" if isinstance(action, Answer) else "done", self._agent.limits.grace)
+            ended, said = "answered" if isinstance(action, Answer) else "done", "Submitted; the pass is over."
         elif view.remaining <= 1:
-            self._finish(f"It is carried out, and was the last action: the pass is over.\n{tail(0)}")
-            await self._end(view, "out of budget", self._agent.limits.grace)
+            ended, said = "out of budget", f"It is carried out, and was the last action: the pass is over.\n{tail(0)}"
+        else:
+            return action
+        self._over = True
+        self._calls.answer(said)
+        await self._end(view, ended, self._agent.limits.grace)
         return action
 
     async def _next(self, view: View) -> Action:
         """Return the next call that is an action. Invalid calls are answered here and cost nothing, up to a bound."""
         while True:
-            asked = await self._call(view)
+            asked = await self._call()
             action = action_of(asked.name, asked.arguments, view.role)
             if not isinstance(action, Flawed):
-                self._asked = asked
                 return action
             self._flawed += 1
             if self._flawed > self._agent.limits.flawed:
                 raise AgentFailed(f"more than {self._agent.limits.flawed} calls were no action: {action.reason}")
-            asked.answer(f"That was no action: {action.reason}\n{tail(view.remaining)}", True)
+            self._calls.answer(f"That was no action: {action.reason}\n{tail(view.remaining)}", True)
 
-    async def _call(self, view: View) -> AskedCall:
+    async def _call(self) -> PendingCall:
         assert self._process is not None
-        if self._requests > self._agent.limits.requests:
-            raise AgentFailed(f"the command made more than {self._agent.limits.requests} requests in one pass.")
-        coming = asyncio.ensure_future(self._calls.get())
-        over = asyncio.ensure_future(self._process.wait())
-        flooded = asyncio.ensure_future(self._flood.wait())
+        coming = asyncio.ensure_future(self._calls.take())
+        over, flooded = asyncio.ensure_future(self._process.wait()), asyncio.ensure_future(self._flood.wait())
         try:
-            left = self._deadline - asyncio.get_running_loop().time()
             first = asyncio.FIRST_COMPLETED
+            left = self._deadline - asyncio.get_running_loop().time()
             await asyncio.wait({coming, over, flooded}, timeout=max(0.0, left), return_when=first)
             if over.done() and not coming.done():
                 await asyncio.wait({coming}, timeout=_LATE)
-            if coming.done():
-                return coming.result()
             if flooded.done():
                 raise AgentFailed(f"the command made more than {self._agent.limits.requests} requests in one pass.")
+            if coming.done():
+                return coming.result()
             if not over.done():
                 raise AgentFailed(f"the command was still at it after {self._agent.limits.seconds:g} seconds.")
-            await self._process.end()
-            ended = f"the command ended with {_code(over.result())} before it had ended its pass{self._last_words()}"
-            if over.result() > 0 and not self._agent.has_played:  # not logged in, an invalid flag, no credit
+            code = await self._process.end()
+            shown = f"signal {-code}" if code < 0 else f"exit code {code}"
+            ended = f"the command ended with {shown} before it had ended its pass{self._last_words()}"
+            if code > 0 and not self._agent.has_played:  # not logged in, an invalid flag, no credit
                 raise Failed(f"{self._agent.name}: {ended}")
             raise AgentFailed(ended)
         finally:
@@ -191,7 +185,7 @@ class CommandPolicy:
 
         self._began, self._flood = time.monotonic(), asyncio.Event()
         self._deadline = asyncio.get_running_loop().time() + agent.limits.seconds
-        self._process = process = AgentProcess.in_new_folder()
+        self._process = process = AgentProcess()
         self._playing = asyncio.current_task()
         if self._playing is not None:  # the pass may be cancelled between two actions without the policy being told
             self._playing.add_done_callback(self._drop)
@@ -211,7 +205,7 @@ class CommandPolicy:
         for name, content in agent.line.files.items():
             process.written(f"work/{name}", filled(content, values, quoted=True))
         env = surroundings(agent.line, {"KBGYM_MCP_URL": url, "KBGYM_TOKEN": self._token})
-        arguments = agent.line.filled(values)
+        arguments = [filled(argument, values) for argument in agent.line.arguments]
         try:
             await process.start(arguments, env, values["prompt_file"] if agent.line.reads_prompt else None)
         except ValueError as error:  # a document of the store with a NUL byte
@@ -222,11 +216,6 @@ class CommandPolicy:
             raise BadInput(
                 f"the agent's command cannot be started: {agent.line.arguments[0]}: {error.strerror}."
             ) from error
-
-    def _finish(self, said: str) -> None:
-        self._over = True
-        if self._asked is not None:
-            self._asked.answer(said)
 
     def _drop(self, _: object) -> None:
         self._over = True
@@ -242,8 +231,7 @@ class CommandPolicy:
         if self._playing is not None:
             self._playing.remove_done_callback(self._drop)
         code = await asyncio.shield(process.end(grace)) if process.started else None
-        while not self._calls.empty():
-            self._calls.get_nowait().answer(_OVER, True)
+        self._calls.clear()
         await asyncio.shield(self._server.close())
         process.remove()
         output = self._redact(process.output)
@@ -270,12 +258,7 @@ class CommandPolicy:
         return tools_of(self._agent.role)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        if self._over or self._calls.qsize() >= self._agent.limits.waiting:
-            return ToolResult(_OVER if self._over else "Too many calls at once; wait for a result.", True)
+        if self._over:
+            return ToolResult(OVER, True)
         self._agent.has_played = True
-        self._calls.put_nowait(asked := AskedCall.of(name, arguments))
-        return await asked.result
-
-
-def _code(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
+        return await self._calls.put(name, arguments)

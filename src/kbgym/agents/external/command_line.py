@@ -12,8 +12,9 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
+from importlib.resources import files
 
-import msgspec
+import msgspec.toml
 
 from kbgym.errors import BadInput
 
@@ -48,9 +49,6 @@ class CommandLine(msgspec.Struct, frozen=True):
         """Return True if the prompt goes to standard input: no argument holds the prompt or the question."""
         return not any(name in _TOLD for text in self.arguments for name in _PLACEHOLDER.findall(text))
 
-    def filled(self, values: Mapping[str, str]) -> list[str]:
-        return [filled(argument, values) for argument in self.arguments]
-
 
 def filled(text: str, values: Mapping[str, str], quoted: bool = False) -> str:
     """Return a text with its placeholders replaced, once: placeholders inside a value are not replaced."""
@@ -61,56 +59,9 @@ def filled(text: str, values: Mapping[str, str], quoted: bool = False) -> str:
     return _PLACEHOLDER.sub(value, text)
 
 
-_GEMINI = """{"mcpServers": {"kbgym": {"httpUrl": "{mcp_url}", "headers": {"Authorization": "Bearer {token}"},
- "trust": true}}, "mcp": {"allowed": ["kbgym"]}, "tools": {"exclude": ["list_directory", "read_file", "read_many_files",
- "grep_search", "glob", "google_web_search", "web_fetch", "run_shell_command", "write_file", "replace", "save_memory",
- "write_todos", "enter_plan_mode", "invoke_agent", "update_topic"]}}
-"""
-_OPENCODE = """{"mcp": {"kbgym": {"type": "remote", "url": "{mcp_url}", "enabled": true,
- "headers": {"Authorization": "Bearer {token}"}}}, "share": "disabled", "autoupdate": false,
- "tools": {"bash": false, "edit": false, "write": false, "patch": false, "read": false, "grep": false, "glob": false,
- "list": false, "webfetch": false, "websearch": false, "task": false, "todowrite": false, "todoread": false}}
-"""
-# All of them read the prompt from standard input: an argument has a length limit and is visible to every user,
-# and opencode escapes the quotes in one.
-READY: dict[str, CommandLine] = {
-    "claude-code": CommandLine(
-        (
-            *("claude", "-p", "--mcp-config", "{mcp_config}", "--strict-mcp-config"),
-            *("--allowedTools", "mcp__kbgym", "--tools", "", "--no-session-persistence", "--output-format", "json"),
-        ),
-        variables=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN"),
-        usage="$",
-    ),
-    "codex": CommandLine(
-        (
-            *("codex", "exec", "--json", "--skip-git-repo-check", "--ephemeral", "--sandbox", "read-only"),
-            *("-c", 'mcp_servers.kbgym.url="{mcp_url}"', "-c", 'mcp_servers.kbgym.bearer_token_env_var="KBGYM_TOKEN"'),
-            *("-c", "mcp_servers.kbgym.required=true", "-c", 'mcp_servers.kbgym.default_tools_approval_mode="approve"'),
-            *("--disable", "shell_tool", "--disable", "multi_agent", "--disable", "goals"),
-            *("-c", 'web_search="disabled"'),
-        ),
-        variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
-        usage="usage",
-    ),
-    "gemini": CommandLine(
-        ("gemini", "--output-format", "json"),
-        files={".gemini/settings.json": _GEMINI},
-        handed={"GEMINI_CLI_TRUST_WORKSPACE": "true"},  # otherwise it ignores the settings in its folder
-        usage="stats.models.*.tokens",
-        variables=(
-            *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL"),
-            *("GOOGLE_CLOUD_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS"),
-        ),
-    ),
-    "opencode": CommandLine(
-        ("opencode", "run", "--format", "json"),
-        files={"opencode.json": _OPENCODE},
-        variables=("OPENCODE_CONFIG", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
-        at_once=1,  # its processes share one database, which the first one locks
-        usage="part",
-    ),
-}
+READY: dict[str, CommandLine] = msgspec.toml.decode(
+    (files("kbgym.agents.external") / "commands.toml").read_bytes(), type=dict[str, CommandLine]
+)
 
 
 def is_command(name: str) -> bool:

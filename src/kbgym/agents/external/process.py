@@ -22,16 +22,12 @@ _DRAINED = 0.5  # seconds to wait for remaining output after the exit: a child m
 class AgentProcess:
     """One process. It is terminated when this object is garbage-collected."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="kbgym-pass-"))
         self._first, self._last, self._cut = b"", b"", False
         self._process: asyncio.subprocess.Process | None = None
         self._draining: asyncio.Task[None] | None = None
-        self._dropped = weakref.finalize(self, _remove, folder, None)
-
-    @classmethod
-    def in_new_folder(cls) -> AgentProcess:
-        return cls(Path(tempfile.mkdtemp(prefix="kbgym-pass-")))
+        self._dropped = weakref.finalize(self, _remove, self._folder, None)
 
     def written(self, name: str, text: str) -> str:
         """Write a file of this pass beside the working folder and return its path."""

@@ -36,12 +36,7 @@ def path_steps(path: str) -> tuple[str, ...]:
 def usage_in(output: str, steps: tuple[str, ...]) -> Usage | None:
     """Return the usage that an output reports, or None."""
     found = [usage for value in _objects(output) for at in _at(value, steps) if (usage := _usage(at)) is not None]
-    if not found:
-        return None
-    total = Usage()
-    for usage in found:
-        total += usage
-    return total
+    return sum(found[1:], found[0]) if found else None
 
 
 def _objects(output: str) -> Iterator[Any]:
@@ -58,17 +53,17 @@ def _objects(output: str) -> Iterator[Any]:
         yield value
 
 
-def _at(value: Any, steps: tuple[str, ...]) -> Iterator[Any]:
+def _at(value: Any, steps: tuple[str, ...]) -> list[Any]:
+    """Return what a path leads to from a value."""
     if not steps:
-        yield value
-        return
-    step, rest = steps[0], steps[1:]
-    if step == "*":
-        members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        for member in members:
-            yield from _at(member, rest)
-    elif isinstance(value, dict) and step in value:
-        yield from _at(value[step], rest)
+        return [value]
+    if steps[0] == "*" and isinstance(value, list):
+        members = value
+    elif isinstance(value, dict):
+        members = [member for name, member in value.items() if steps[0] in ("*", name)]
+    else:
+        return []
+    return [end for member in members for end in _at(member, steps[1:])]
 
 
 def _usage(value: Any) -> Usage | None:
