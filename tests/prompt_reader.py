@@ -18,7 +18,7 @@ from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.gym.actions import Action
 from kbgym.gym.policy import Backward, Forward, Policy, Task, Turn, View
 from kbgym.gym.tools import parse
-from kbgym.store.guard import signature
+from kbgym.index_keys import signature
 
 _DATA = re.compile(r"<observation>\n(.*?)\n</observation>", re.DOTALL)
 _ATTEMPT = re.compile(r"^\d+\. (\w+) (\{[^\n]*\})\n<observation>\n(.*?)\n</observation>", re.DOTALL | re.MULTILINE)

@@ -12,8 +12,9 @@ from store_fixtures import Live, step
 
 from kbgym.gym.actions import Add, Added, Edit, Edited, Error, Merged
 from kbgym.gym.environment import Environment, Nearest, apply
+from kbgym.index_keys import RuleJudge, same_key, signature
 from kbgym.store import Store, source
-from kbgym.store.guard import Check, RuleJudge, Verdict, signature, verdict
+from kbgym.store.guard import Check, Verdict, verdict
 from kbgym.trace.folder import StoreFolder
 
 SAME = [
@@ -109,14 +110,16 @@ def test_the_rule_sees_direction_negation_names_and_numbers(one: str, other: str
 def test_two_indexes_of_one_key_are_one_however_far_apart_their_words(one: str, other: str) -> None:
     for text, there in ((one, other), (other, one)):
         judge = Recording()
-        given = asyncio.run(verdict(text, [("a", 0.4), ("b", 0.3)], {"a": "Something.", "b": there}.__getitem__, judge))
+        texts, near = {"a": "Something.", "b": there}, [("a", 0.4), ("b", 0.3)]
+        given = asyncio.run(verdict(text, near, texts.__getitem__, judge, same_key))
         assert given == Verdict((Check("b", 0.3, "key", True),)) and judge.asked == []
 
 
 @pytest.mark.parametrize(("one", "other"), OTHER_KEYS)
 def test_what_names_another_key_or_none_is_no_duplicate(one: str, other: str) -> None:
     for text, there in ((one, other), (other, one)):
-        assert asyncio.run(verdict(text, [("b", 0.99)], lambda _: there, RuleJudge())).duplicate_of is None  # noqa: B023
+        given = asyncio.run(verdict(text, [("b", 0.99)], {"b": there}.__getitem__, RuleJudge(), same_key))
+        assert given.duplicate_of is None
 
 
 class Recording:
@@ -233,7 +236,7 @@ def test_a_neighbour_deleted_while_a_slow_judge_thinks_is_no_crash_and_no_duplic
 
 
 def test_similarities_are_plain_numbers_even_where_an_engine_gives_others() -> None:
-    given = asyncio.run(verdict("x", [("a", np.float32(0.987654))], lambda _: "y", RuleJudge()))
+    given = asyncio.run(verdict("x", [("a", np.float32(0.987654))], lambda _: "y", RuleJudge(), same_key))
     assert type(given.checks[0].similarity) is float and given.checks[0].similarity == 0.9877
 
 

@@ -33,9 +33,7 @@ import msgspec
 
 from kbgym.agents.reference.language import facts, shared_key
 from kbgym.index_keys import IndexKey, KeyVocabulary, Span, tokens, words_of
-from kbgym.index_keys.recognise import is_relation
-from kbgym.index_keys.relations import PATHS
-from kbgym.index_keys.words import ANY_KIND, telling
+from kbgym.index_keys.vocabulary import ANY_KIND, PATHS, is_relation, telling
 from kbgym.sanitize import number_in
 from kbgym.store import Record, Store
 from kbgym.worlds.truth import ATTRIBUTES, GROUPS, Truth, group_of

@@ -47,9 +47,10 @@ from kbgym.gym.actions import (
 from kbgym.gym.links import page_of_links
 from kbgym.gym.observations import Observations, observe
 from kbgym.gym.tools import PAGE_SIZE, Role, check
+from kbgym.index_keys import RuleJudge, same_key
 from kbgym.search.ranking import corrections_first, page_apart, whole_ranking
 from kbgym.store import Refused, Store
-from kbgym.store.guard import NEIGHBOURS, Judge, RuleJudge, Verdict, verdict
+from kbgym.store.guard import NEIGHBOURS, Judge, SameIndex, Verdict, verdict
 
 
 class Nearest(msgspec.Struct, frozen=True):
@@ -256,12 +257,14 @@ class Environment:
         judge: Judge | None = None,
         ranking: Ranking = "paper",
         observations: Observations = "paper",
+        same_index: SameIndex = same_key,
     ) -> None:
         self.store = store
         self.engine = engine
         self.judge = judge or RuleJudge()
         self.ranking = ranking
         self.observations = observations
+        self.same_index = same_index
         if ranking == "slot" and engine.trained is None:
             engine.set_apart([(id, store[id].text) for id in store.indexes])
         elif ranking != "slot" and engine.trained is not None:
@@ -341,7 +344,8 @@ class Environment:
         return self.store[id].flag == "authored"
 
     async def _judged(self, text: str, exclude: tuple[str, ...]) -> Verdict:
-        return await verdict(text, self.engine.nearest(text, NEIGHBOURS, exclude), self.text_of, self.judge)
+        near = self.engine.nearest(text, NEIGHBOURS, exclude)
+        return await verdict(text, near, self.text_of, self.judge, self.same_index)
 
     def sync_to(self, store: Store) -> None:
         """Replace the store with another state and update the search."""

@@ -14,8 +14,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from kbgym.index_keys.relations import BASIC, HALVES, PATHS, plural
-from kbgym.index_keys.words import ASKED_BY_WORD, KIND_WORDS, PERSON_WORDS, RELATION_WORDS, many, telling, words_of
+from kbgym.index_keys.vocabulary import (
+    ASKED_BY_WORD,
+    HALVES,
+    KIND_WORDS,
+    PERSON_WORDS,
+    RELATION_OF_WORDS,
+    RELATION_WORDS,
+    TABLES,
+    many,
+    telling,
+    words_of,
+)
 
 PERSON = "person"
 _MOST_WORDS = 40  # limit on the length of an index sentence
@@ -46,20 +56,8 @@ class Span(NamedTuple):
     value: str
 
 
-_SYNONYMS = {"kid": "child", "kids": "child", "grandkids": "grandchild", "partner": "spouse", "partners": "spouse"}
-_SYNONYMS |= {"parents-in-law": "spouse.parent", "parent-in-law": "spouse.parent"}
-_RELATIONS: dict[tuple[str, ...], str] = {
-    words_of(form): relation for relation in (*BASIC, *PATHS) for form in (relation, plural(relation))
-}
-_RELATIONS |= {(word,): relation for word, relation in _SYNONYMS.items()}
-_LONGEST = max(map(len, _RELATIONS))
-# A name before one of these is the subject of a statement: "Ann is a friend".
-_STATES = frozenset("is are was were has have had".split())
-
-
-def is_relation(word: str) -> bool:
-    """Return True if a word names a relation between people, in the singular or the plural."""
-    return (word,) in _RELATIONS
+_LONGEST = max(map(len, RELATION_OF_WORDS))
+_STATES = frozenset(TABLES["words"]["states"].split())
 
 
 @lru_cache(maxsize=200_000)
@@ -109,7 +107,7 @@ def _read(words: tuple[str, ...], start: int, end: int, of: str) -> tuple[str, s
         if isinstance(word, tuple):
             if then:
                 return None
-            path.append(_RELATIONS[word])
+            path.append(RELATION_OF_WORDS[word])
         elif (attribute := ASKED_BY_WORD.get(word)) is not None:
             if not path or then not in ("", attribute):
                 return None
@@ -130,7 +128,7 @@ def _related(words: tuple[str, ...]) -> list[str | tuple[str, ...]]:
     place = 0
     while place < len(words):
         for length in range(min(_LONGEST, len(words) - place), 0, -1):
-            if words[place : place + length] in _RELATIONS:
+            if words[place : place + length] in RELATION_OF_WORDS:
                 found.append(words[place : place + length])
                 place += length
                 break
@@ -192,31 +190,14 @@ class KeyVocabulary:
 
 # -- without knowing any value ----------------------------------------------------------------------------------------
 
-_WHO = r"(?:all |the |every |these )*(?:people|persons|those|everyone|everybody)"
-_ATTRIBUTE_SHAPES = {
-    "job": (
-        rf"{_WHO} (?:whose (?:job|occupation|profession) is|with the (?:job|occupation|profession)(?: of)?"
-        r"|who works? as|working as|(?:who are )?employed as) (?:an? |the )?(.+)",
-        r"the (?:job|occupation|profession) of these people is (?:an? )?(.+)",
-    ),
-    "hobby": (
-        rf"{_WHO} (?:whose (?:hobby|pastime) is|with the (?:hobby|pastime)(?: of)?|who enjoys?) (.+)",
-        r"the (?:hobby|pastime) of these people is (.+)",
-    ),
-    "city": (
-        rf"{_WHO} (?:who lives? in|living in)(?: the (?:city|town) of)? (.+)",
-        r"(?:all |the )*(?:residents|inhabitants|citizens) of(?: the (?:city|town) of)? (.+)",
-    ),
-    "born": (rf"{_WHO} (?:who (?:was|were) )?born on (.+)", r"(\d+-\d+-\d+)"),
-}
-_SHAPES = [(kind, re.compile(shape, re.I)) for kind, shapes in _ATTRIBUTE_SHAPES.items() for shape in shapes]
+_who, _shapes = TABLES["shapes"]["who"], TABLES["shapes"]
+_SHAPES = [
+    (kind, re.compile(shape.replace("WHO", _who), re.I))
+    for kind in ("job", "hobby", "city", "born")
+    for shape in _shapes[kind]
+]
 _OF = re.compile(r"(?:all |the )*+(.+?) of (.+)", re.I)
 _POSSESSIVE = re.compile(r"(.+?)['’]s? (.+)")
-_ABOUT = re.compile(
-    r"\A(?:(?:(?:all|everything|documents?|facts?)(?: known)? )?about|(?:an? |the )?(?:index|list|profile) of)"
-    r"(?: all)? ",
-    re.I,
-)
 _ENDS = " \t.:;!"
 
 
@@ -229,22 +210,13 @@ def worded_key(text: str) -> IndexKey | None:
             return IndexKey(kind, match[1])
     if match := _OF.fullmatch(sentence):
         said = words_of(match[1])
-        if (relation := _RELATIONS.get(said)) is not None:
+        if (relation := RELATION_OF_WORDS.get(said)) is not None:
             return IndexKey(relation, match[2])
         asked = {ASKED_BY_WORD.get(word) for word in telling(said)}
         if len(asked) == 1 and (then := asked.pop()) is not None:
             base = worded_key(match[2])
             return IndexKey(base.kind, base.value, then) if base is not None and not base.then else None
-    if (match := _POSSESSIVE.fullmatch(sentence)) and (relation := _RELATIONS.get(words_of(match[2]))) is not None:
-        return IndexKey(relation, match[1])
+    if match := _POSSESSIVE.fullmatch(sentence):
+        relation = RELATION_OF_WORDS.get(words_of(match[2]))
+        return None if relation is None else IndexKey(relation, match[1])
     return None
-
-
-def same_key(one: str, other: str) -> bool:
-    """Return True if two sentences are certainly indexes of one key. A bare value is not an index of its holders."""
-    for text, twin in ((one, other), (other, one)):
-        key = worded_key(text)
-        if key is not None and words_of(twin) != words_of(key.value) and names(twin, key):
-            return True
-    bare = [words_of(_ABOUT.sub("", text.strip(), count=1)) for text in (one, other)]
-    return bool(bare[0]) and bare[0] == bare[1] and words_of(one) != words_of(other)

@@ -2,9 +2,8 @@
 
 Embeddings propose candidates, a judge decides, and the verdict is recorded so that replay never asks again. The
 embedding alone must not decide: it ignores direction ("A is a child of B" and the reverse have a cosine of 0.97) and
-almost ignores negation. The default judge is a rule; a model can replace it through the same interface. Two indexes of
-one key are the same index, however they are worded ("Interpreters", "People whose job is interpreter"), and need no
-judge.
+almost ignores negation. Two indexes of one key need no judge. The guard knows no language: what an index is named by
+and how sentences are compared is supplied (`index_keys` does both by rule; a model can be the judge).
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
-
-from kbgym.index_keys import same_key, tokens
 
 THRESHOLD = 0.90
 NEIGHBOURS = 3
@@ -49,8 +46,15 @@ class Judge(Protocol):
     async def duplicate(self, candidate: str, existing: str) -> bool: ...
 
 
+SameIndex = Callable[[str, str], bool]  # True if two sentences are certainly indexes of one key
+
+
 async def verdict(
-    text: str, neighbours: Iterable[tuple[str, float]], text_of: Callable[[str], str], judge: Judge
+    text: str,
+    neighbours: Iterable[tuple[str, float]],
+    text_of: Callable[[str], str],
+    judge: Judge,
+    same_index: SameIndex,
 ) -> Verdict:
     """Ask the judge about each neighbour that is near enough, until one is a duplicate.
 
@@ -61,69 +65,10 @@ async def verdict(
     near = [(id, float(similarity), text_of(id)) for id, similarity in neighbours]
     checks: list[Check] = []
     for id, similarity, existing in near:
-        if same_key(text, existing):
+        if same_index(text, existing):
             checks.append(Check(id, round(similarity, 4), BY_KEY, True))
         elif similarity > THRESHOLD:
             checks.append(Check(id, round(similarity, 4), judge.name, await judge.duplicate(text, existing)))
         if checks and checks[-1].duplicate:
             break
     return Verdict(tuple(checks))
-
-
-class RuleJudge:
-    """Duplicates have the same names and the same words, each in the same order, and the same polarity.
-
-    Stop words do not count, and synonyms in index sentences are treated as one word. In doubt the answer is no: a
-    redundant document costs little, but a wrong merge loses a fact.
-    """
-
-    name = "rule"
-
-    async def duplicate(self, candidate: str, existing: str) -> bool:
-        names, polarity, words = signature(candidate)
-        return bool(names or words) and (names, polarity, words) == signature(existing)
-
-
-_SMALL = frozenset(
-    "a an the of is are was be in at on to for as and who whom whose which that all every each s"
-    " person people persons everyone everybody anyone index list directory overview document documents".split()
-)
-_NEGATIONS = frozenset("not no never none without nobody nothing isn't aren't doesn't don't wasn't".split())
-# Synonyms in index sentences; each row is replaced by its first word.
-_SYNONYMS = {
-    word: row.split()[0]
-    for row in (
-        "live lives living resident residents inhabitant inhabitants dwell city town",
-        "job jobs work works working profession occupation employed",
-        "hobby hobbies pastime pastimes",
-        "friend friends",
-        "child children kid kids",
-        "grandchild grandchildren",
-    )
-    for word in row.split()
-}
-
-
-def signature(text: str) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
-    """Return the terms the rule compares: names and signs in order, negation, and other words with synonyms folded."""
-    names: list[str] = []
-    words: dict[str, None] = {}
-    negations = 0
-    for token in tokens(text):
-        word = token.removesuffix("'s").removesuffix("’s")
-        small = word.casefold()
-        if small in _NEGATIONS:
-            negations += 1
-        elif small in _SMALL:
-            continue
-        elif small in _SYNONYMS:
-            words[_SYNONYMS[small]] = None
-        elif word[0].isupper() or not word[0].isalpha() or not (names or words):
-            # The first word of a sentence may be capitalised anyway, so the first that counts is treated as a name.
-            names.append(small)
-        else:
-            words[small] = None
-    return tuple(names), negations % 2, tuple(words)
-
-
-__all__ = ["NEIGHBOURS", "THRESHOLD", "Check", "Judge", "RuleJudge", "Verdict", "signature", "verdict"]

@@ -43,7 +43,7 @@ class JudgeCache:
             asked = self._asked
             for text, exclude in (sentence for action in actions for sentence in _sentences(action, environment)):
                 near = environment.engine.nearest(text, NEIGHBOURS, exclude)
-                await verdict(text, near, environment.text_of, self)
+                await verdict(text, near, environment.text_of, self, environment.same_index)
             if self._asked == asked:
                 return
 

@@ -22,8 +22,8 @@ from kbgym.gym.environment import Environment
 from kbgym.gym.episode import FORWARD_BUDGET, MEMORY, Acting, Transcript, play
 from kbgym.gym.grading import Grade, grade_question, normalise
 from kbgym.gym.policy import Agent, Backward, Forward
+from kbgym.index_keys import signature
 from kbgym.store import Record, Store
-from kbgym.store.guard import signature
 from kbgym.trace.events import Noted, Phase
 from kbgym.trace.live import LiveStore
 from kbgym.training.lessons import Lesson

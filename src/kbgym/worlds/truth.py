@@ -16,19 +16,6 @@ from kbgym.worlds.world import Document, Key
 GROUPS = ("city", "job or hobby", "birth date", "person", "one-hop relation", "two-hop relation", "joined attributes")
 ATTRIBUTES = ("city", "job", "hobby")
 
-# Names of relations with a known gender of the object.
-GENDERED = {
-    "mother": ("parent", "female"),
-    "father": ("parent", "male"),
-    "daughter": ("child", "female"),
-    "son": ("child", "male"),
-    "sister": ("sibling", "female"),
-    "brother": ("sibling", "male"),
-    "wife": ("spouse", "female"),
-    "husband": ("spouse", "male"),
-}
-RELATIONS = ("friend", "child", "parent", "spouse", "sibling", *GENDERED)
-
 # People by id, each with the documents that state their facts; None for a fact that no document states.
 Told = Mapping[str, Sequence[str | None]]
 Serving = Mapping[str, frozenset[str]]

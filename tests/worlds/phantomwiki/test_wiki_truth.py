@@ -7,9 +7,10 @@ import re
 import pytest
 
 from kbgym.errors import Damaged
+from kbgym.index_keys.vocabulary import HALVES
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.phantomwiki import build, wiki_of
-from kbgym.worlds.phantomwiki.wiki import EITHER, STATED
+from kbgym.worlds.phantomwiki.wiki import STATED
 from kbgym.worlds.truth import Truth
 from kbgym.worlds.world import Key, World
 
@@ -61,11 +62,11 @@ def test_attributes_out_of_the_sentences(world, truth):
         assert serving == {id: {person} for person, id in people.items()}
 
 
-@pytest.mark.parametrize("relation", [*STATED, *EITHER])
+@pytest.mark.parametrize("relation", [*STATED, *HALVES])
 def test_relations_out_of_the_sentences_from_either_end(world, truth, relation):
-    said, kinds = told(world), EITHER.get(relation, (relation,))
-    side = next((name for name, pair in EITHER.items() if relation in (name, *pair)), relation)
-    back = EITHER.get({"parent": "child", "child": "parent"}.get(side, side), (side,))
+    said, kinds = told(world), HALVES.get(relation, (relation,))
+    side = next((name for name, pair in HALVES.items() if relation in (name, *pair)), relation)
+    back = HALVES.get({"parent": "child", "child": "parent"}.get(side, side), (side,))
     seen = 0
     for person in truth.names:
         key = Key(relation, person)

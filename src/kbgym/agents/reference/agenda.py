@@ -29,7 +29,7 @@ from kbgym.agents.reference.seen import BASE, SeenDocuments
 from kbgym.gym.actions import Action, Deleted, Error, Look, Result, Search, shown_by
 from kbgym.gym.policy import IndexTask, Lookup, Reason
 from kbgym.index_keys import IndexKey
-from kbgym.index_keys.relations import GENDERED
+from kbgym.index_keys.vocabulary import GENDERED
 
 LENGTH = 32  # more than a pass has actions: some index tasks take a single search
 SHARED = 6  # with concurrent lessons, so that no lesson reserves tasks it will not reach

@@ -18,7 +18,7 @@ from kbgym.gym.actions import Search
 from kbgym.gym.observations import documents
 from kbgym.gym.policy import Steps
 from kbgym.index_keys import IndexKey
-from kbgym.index_keys.relations import path
+from kbgym.index_keys.vocabulary import PATHS
 
 
 class AnswerCheck:
@@ -37,7 +37,7 @@ class AnswerCheck:
                 if not any(about(fact) for text in shown.values() for fact in facts(text)):
                     return False
         match self._query:
-            case CountEach(relation, NamedPerson(name)) if key == IndexKey("person", name) and path(relation) is None:
+            case CountEach(relation, NamedPerson(name)) if key == IndexKey("person", name) and relation not in PATHS:
                 return str(sum(tells(text, relation, name) for text in shown.values())) == self._gold
         return True
 
@@ -68,7 +68,7 @@ def _told(part: People, person: str, key: IndexKey) -> list[tuple[Callable[[Fact
         case Having(attribute, value) if key == IndexKey(attribute, value):
             told = (attribute, person, value)
             return [(lambda fact: (fact.relation, fact.subject, fact.value) == told, query_about(attribute, person))]
-        case Related(relation, NamedPerson(name)) if key == IndexKey("person", name) and path(relation) is None:
+        case Related(relation, NamedPerson(name)) if key == IndexKey("person", name) and relation not in PATHS:
             search = lookup_of(name, (relation, person)).query
             return [(lambda fact: {fact.subject, fact.value} == {name, person}, search)]
     return []

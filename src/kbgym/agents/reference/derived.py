@@ -16,7 +16,7 @@ from kbgym.agents.reference.questions import CountEach, Having, NamedPerson, Peo
 from kbgym.gym.observations import documents
 from kbgym.gym.policy import Backward
 from kbgym.index_keys import IndexKey
-from kbgym.index_keys.relations import HALVES, path
+from kbgym.index_keys.vocabulary import HALVES, PATHS
 
 Shown = tuple[str, str]
 
@@ -31,7 +31,7 @@ def derived_keys(task: Backward) -> list[tuple[IndexKey, tuple[str, ...]]]:
     memory = Memory()
     for text in seen.values():
         memory.learn(text)
-    if path(relation) is None or not memory.lists:
+    if relation not in PATHS or not memory.lists:
         return []
     found: list[tuple[IndexKey, tuple[str, ...]]] = []
     for person in memory.solve(start):
@@ -52,14 +52,14 @@ def first_step(query: Query) -> tuple[str, People] | None:
 
 def far_side(fact: Fact, relation: str) -> str:
     """Return the person a derived relation leads to, out of the two that its last step names."""
-    last = (path(relation) or (relation,))[-1]
+    last = PATHS.get(relation, (relation,))[-1]
     forwards = fact.relation == last or fact.relation in HALVES.get(last, ()) or last in HALVES.get(fact.relation, ())
     return fact.value if forwards else fact.subject
 
 
 def _members(memory: Memory, seen: dict[str, str], key: IndexKey) -> tuple[str, ...]:
     """Return the lists of the walk's last step, or none if they do not name everyone the walk leads to."""
-    steps: Sequence[str] = path(key.kind) or ()
+    steps: Sequence[str] = PATHS.get(key.kind, ())
     people = [key.value]
     for step in steps[:-1]:
         people = list(dict.fromkeys(other for one in people for other in memory.related(step, one)))

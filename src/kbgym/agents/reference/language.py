@@ -14,9 +14,8 @@ from functools import lru_cache
 
 import msgspec
 
-from kbgym.index_keys import ASKED, IndexKey, names, words_of
-from kbgym.index_keys.relations import plural
-from kbgym.index_keys.words import telling
+from kbgym.index_keys import IndexKey, names, words_of
+from kbgym.index_keys.vocabulary import ASKED, plural, telling
 
 
 class Fact(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.questions import Both, Either, Having, NamedPerson, Oldest, People, Related
 from kbgym.index_keys import IndexKey
-from kbgym.index_keys.relations import GENDERED, HALVES, path
+from kbgym.index_keys.vocabulary import GENDERED, HALVES, PATHS
 
 _MUTUAL = ("friend", "spouse", "sibling")
 _OPPOSITE = {"parent": "child", "child": "parent"}
@@ -112,7 +112,7 @@ class Memory:
         """Return the people (or values) known to be related to a person."""
         if (relation, person) in self._settled:
             return list(self._settled[relation, person])
-        if (steps := path(relation)) is not None:
+        if (steps := PATHS.get(relation)) is not None:
             reached = [person]
             for step in steps:
                 reached = list(dict.fromkeys(other for one in reached for other in self.related(step, one)))

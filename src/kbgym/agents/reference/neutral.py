@@ -20,8 +20,7 @@ from kbgym.gym.actions import Action, Read
 from kbgym.gym.observations import documents
 from kbgym.gym.policy import Forward, Steps, View
 from kbgym.index_keys import IndexKey
-from kbgym.index_keys.relations import path
-from kbgym.index_keys.words import telling, words_of
+from kbgym.index_keys.vocabulary import PATHS, telling, words_of
 
 
 class TrustingReader(ReferenceReader):
@@ -121,4 +120,4 @@ def _is_shown(key: IndexKey, stated: Sequence[Fact]) -> bool:
         return len({fact.relation for fact in stated}) > 1
     told = Memory()
     told.take(stated)
-    return path(key.kind) is None and bool(told.members(key))
+    return key.kind not in PATHS and bool(told.members(key))

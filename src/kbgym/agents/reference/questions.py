@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from kbgym.index_keys import IndexKey
-from kbgym.index_keys.relations import singular
+from kbgym.index_keys.vocabulary import SINGULAR
 
 
 class _Expression(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ def _people(phrase: str) -> People | None:
 
 
 def _related(relation: str, phrase: str) -> People | None:
-    of, name = _people(phrase), singular(relation)
+    of, name = _people(phrase), SINGULAR.get(relation)
     return Related(name, of) if of is not None and name is not None else None
 
 
@@ -148,7 +148,7 @@ def _value(attribute: str, of: People | None) -> Value | None:
 
 
 def _count_each(relation: str, of: People | None) -> CountEach | None:
-    name = singular(relation)
+    name = SINGULAR.get(relation)
     return CountEach(name, of) if of is not None and name is not None else None
 
 

@@ -33,8 +33,7 @@ from kbgym.gym.actions import Action, Answer, Read, Search
 from kbgym.gym.observations import documents
 from kbgym.gym.policy import Forward, PlannedPolicy, Steps, View
 from kbgym.index_keys import IndexKey
-from kbgym.index_keys.relations import GENDERED, path
-from kbgym.index_keys.words import words_of
+from kbgym.index_keys.vocabulary import GENDERED, PATHS, words_of
 
 # Up to this many candidates, looking up each one is cheaper than enumerating a second set.
 FEW = 2
@@ -169,7 +168,7 @@ class ReferenceReader(PlannedPolicy):
 
     def _lookup(self, relation: str, person: str, then: str = "") -> Gathering:
         """Find everyone (or the value) related to a person."""
-        derived = path(relation) is not None
+        derived = relation in PATHS
         if self._is_known(relation, person) or (yield from self._open_heading(relation, person, then)):
             return
         # Derived relations have indexes only where questions start from them; elsewhere a search is useless.
@@ -200,7 +199,7 @@ class ReferenceReader(PlannedPolicy):
         Single values are as cheap to search for, and derived relations are walked instead.
         """
         id = self._headings.get(words_of(person))
-        if id is None or relation in ATTRIBUTES or path(relation) is not None:
+        if id is None or relation in ATTRIBUTES or relation in PATHS:
             return False
         return (yield from self._trust([(id, person)], relation, person, then))
 
@@ -237,14 +236,14 @@ class ReferenceReader(PlannedPolicy):
         memory = self.memory
         if memory.is_settled(relation, person) or memory.is_listed(relation, person):
             return True
-        if memory.is_whole(person) and (relation in _OWN or (memory.lists and path(relation) is None)):
+        if memory.is_whole(person) and (relation in _OWN or (memory.lists and relation not in PATHS)):
             return True
-        found = len(memory.related(relation, person)) if path(relation) is None else 0
+        found = len(memory.related(relation, person)) if relation not in PATHS else 0
         return (relation in _SINGLE and found > 0) or (memory.lists and relation == "parent" and found == 2)
 
     def _derive(self, relation: str, person: str) -> Gathering:
         """Walk a derived relation over the relations that documents state."""
-        if (steps := path(relation)) is not None:
+        if (steps := PATHS.get(relation)) is not None:
             reached = [person]
             for step in steps:
                 yield from self._each(step, reached)
@@ -300,7 +299,7 @@ class ReferenceReader(PlannedPolicy):
             self.memory.settle(relation, person, dict.fromkeys(fact.subject for fact in stated))
             return True
         if relation not in ATTRIBUTES and (stated := (yield from self._read_index(found, IndexKey(relation, person)))):
-            if path(relation) is None:
+            if relation not in PATHS:
                 members = self.memory.related(relation, person)
             else:
                 members = [far_side(fact, relation) for fact in stated]

@@ -10,7 +10,7 @@ from kbgym.agents.reference.kept_lists import Dependencies
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts, keys_of, shared_key, tells
 from kbgym.agents.reference.memory import Memory
 from kbgym.index_keys import IndexKey, KeyVocabulary, worded_key
-from kbgym.index_keys.relations import GENDERED
+from kbgym.index_keys.vocabulary import GENDERED
 
 BASE = (*ATTRIBUTES, "person")
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kbgym.index_keys.vocabulary import GENDERED
 from kbgym.worlds.people import pool
 from kbgym.worlds.people.graph import Fact, PeopleGraph
 from kbgym.worlds.people.sentences import fact_ids
 from kbgym.worlds.people.templates import EASY, HARD
-from kbgym.worlds.truth import ATTRIBUTES, GENDERED, PersonTruth, Told
+from kbgym.worlds.truth import ATTRIBUTES, PersonTruth, Told
 from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
 
 
@@ -42,7 +43,7 @@ class PeopleTruth(PersonTruth):
         return self._told.get((kind, person))
 
     def _step(self, person: str, relation: str) -> Told:
-        relation, gender = GENDERED.get(relation, (relation, ""))
+        relation, gender = GENDERED.get(relation, [relation, ""])
         me = self.graph.person[person]
         found: dict[str, list[Fact]] = {}
         if relation == "friend":

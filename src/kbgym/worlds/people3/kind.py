@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kbgym.chronicle.timeline import ATTRIBUTES, PARENTS, DatedReport
+from kbgym.index_keys.vocabulary import GENDERED
 from kbgym.worlds.people.kind import INDEX_TEXTS
 from kbgym.worlds.people3 import KIND, facts_of, pool
 from kbgym.worlds.people3.documents import rules
-from kbgym.worlds.truth import GENDERED, PersonTruth, Told
+from kbgym.worlds.truth import PersonTruth, Told
 from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
 
 _GENDERS = {"mother": "female", "father": "male"}
@@ -43,7 +44,7 @@ class ReportedTruth(PersonTruth):
         return last.document if last else None
 
     def _step(self, person: str, relation: str) -> Told:
-        relation, gender = GENDERED.get(relation, (relation, ""))
+        relation, gender = GENDERED.get(relation, [relation, ""])
         if relation == "friend":
             return {other: [report.document] for other, report in self.timeline.friends(person).items()}
         if relation == "spouse":

@@ -19,14 +19,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kbgym.errors import Damaged
+from kbgym.index_keys.vocabulary import HALVES
 from kbgym.worlds.phantomwiki.build import pool
-from kbgym.worlds.phantomwiki.wiki import ATTRIBUTES, EITHER, STATED
+from kbgym.worlds.phantomwiki.wiki import ATTRIBUTES, STATED
 from kbgym.worlds.truth import PersonTruth, Told
 from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
 
 # Inverse relations: the lists of a member that may name the person of the key.
 _OTHER_END = {"parent": "child", "child": "parent", "sibling": "sibling", "spouse": "spouse"}
-_SIDE = {stated: either for either, pair in EITHER.items() for stated in pair}
+_SIDE = {stated: either for either, pair in HALVES.items() for stated in pair}
 
 
 class WikiTruth(PersonTruth):
@@ -59,10 +60,10 @@ class WikiTruth(PersonTruth):
 
     def _step(self, person: str, relation: str) -> Told:
         found: dict[str, list[str | None]] = {}
-        for stated in EITHER.get(relation, (relation,)):
+        for stated in HALVES.get(relation, (relation,)):
             for other in self._list(person, stated):
                 found.setdefault(other, []).append(self._document(person, stated))
-        back = EITHER.get(_OTHER_END.get(_SIDE.get(relation, relation), relation), (relation,))
+        back = HALVES.get(_OTHER_END.get(_SIDE.get(relation, relation), relation), (relation,))
         for other, documents in found.items():
             documents += [self._document(other, stated) for stated in back if person in self._list(other, stated)]
         return found

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from kbgym.index_keys.vocabulary import HALVES, STEPS
+from kbgym.index_keys.vocabulary import plural as plural_of
 from kbgym.worlds.world import Key
 
 # The generator's attribute names, ours, and the words of its sentences and questions.
@@ -20,63 +22,17 @@ ATTRIBUTES = {"birth": "date of birth", "job": "occupation", "hobby": "hobby"}
 # A sentence of an article lists all people in one of these relations.
 STATED = ("mother", "father", "sister", "brother", "son", "daughter", "wife", "husband", "friend")
 
-# Unions of two stated relations.
-EITHER = {
-    "parent": ("mother", "father"),
-    "child": ("son", "daughter"),
-    "sibling": ("sister", "brother"),
-    "spouse": ("wife", "husband"),
-}
-
-# All other relations are paths of these steps.
-WALKS = {
-    "niece": ("sibling", "daughter"),
-    "nephew": ("sibling", "son"),
-    "aunt": ("parent", "sister"),
-    "uncle": ("parent", "brother"),
-    "grandparent": ("parent", "parent"),
-    "grandmother": ("parent", "mother"),
-    "grandfather": ("parent", "father"),
-    "grandchild": ("child", "child"),
-    "granddaughter": ("child", "daughter"),
-    "grandson": ("child", "son"),
-    "great_grandparent": ("grandparent", "parent"),
-    "great_grandmother": ("grandparent", "mother"),
-    "great_grandfather": ("grandparent", "father"),
-    "great_grandchild": ("grandchild", "child"),
-    "great_granddaughter": ("grandchild", "daughter"),
-    "great_grandson": ("grandchild", "son"),
-    "great_aunt": ("grandparent", "sister"),
-    "great_uncle": ("grandparent", "brother"),
-    "second_aunt": ("great_grandparent", "sister"),
-    "second_uncle": ("great_grandparent", "brother"),
-    "cousin": ("parent", "sibling", "child"),
-    "female_cousin": ("parent", "sibling", "daughter"),
-    "male_cousin": ("parent", "sibling", "son"),
-    "female_first_cousin_once_removed": ("cousin", "daughter"),
-    "male_first_cousin_once_removed": ("cousin", "son"),
-    "female_second_cousin": ("parent", "cousin", "daughter"),
-    "male_second_cousin": ("parent", "cousin", "son"),
-    "mother_in_law": ("spouse", "mother"),
-    "father_in_law": ("spouse", "father"),
-    "sister_in_law": ("spouse", "sister"),
-    "brother_in_law": ("spouse", "brother"),
-    "daughter_in_law": ("child", "wife"),
-    "son_in_law": ("child", "husband"),
-}
+# All other relations are unions of two stated ones, or paths. PhantomWiki writes "great_aunt" for "great-aunt".
+_WORDS = {words.replace("-", "_").replace(" ", "_"): words for words in STEPS}
 
 # The 45 relations in questions, which do not include "spouse".
-RELATIONS = (*STATED, *(name for name in EITHER if name != "spouse"), *WALKS)
+RELATIONS = (*STATED, *(name for name in HALVES if name != "spouse"), *_WORDS)
 
 
 def spoken(relation: str, plural: bool = False) -> str:
     """Return a relation in words: great_aunt, great-aunt; father_in_law, fathers-in-law."""
-    head, law, _ = relation.partition("_in_law")
-    head, once, _ = head.partition("_once_removed")
-    head = head.replace("great_", "great-").replace("_", " ")
-    if plural:
-        head = head + "ren" if head.endswith("child") else "wives" if head == "wife" else head + "s"
-    return head + ("-in-law" if law else "") + (" once removed" if once else "")
+    words = _WORDS.get(relation, relation)
+    return plural_of(words) if plural else words
 
 
 # Templates by PhantomWiki's type number.
@@ -150,11 +106,11 @@ class Wiki:
         if relation in STATED:
             others = self._values.get((person, relation), ())
             return {other: frozenset({self._ids[person, relation]}) for other in others}
-        if relation in EITHER:
-            first, second = EITHER[relation]
+        if relation in HALVES:
+            first, second = HALVES[relation]
             return {**self.reach(person, first), **self.reach(person, second)}
         here: dict[str, frozenset[str]] = {person: frozenset()}
-        for step in WALKS[relation]:
+        for step in STEPS[spoken(relation)]:
             here = self._step(here, step)
         if "cousin" in relation:
             here.pop(person, None)
@@ -181,56 +137,45 @@ class Wiki:
 
     def _about(self, type: int, key: Key, start: Found) -> Iterator[Instance]:
         """Yield the instances of a template for one key, whose people are in `start`."""
-        if type == 2:
-            yield _instance(type, (), key, start)
-        elif type == 4:
-            for name in ATTRIBUTES:
-                if values := self._attribute(start, name):
-                    yield _instance(type, (name,), key, values)
-        elif type in (6, 7):
-            for relation in RELATIONS:
-                yield from self._counts(type, (relation,), key, start)
-        else:
-            for relation in RELATIONS:
-                people = self._step(start, relation)
-                if people:
-                    yield from self._from(type, relation, key, people)
+        for slots, people in self._walked(start) if type in (0, 1, 3, 5) else [((), start)]:
+            if type in (0, 1, 2):
+                yield _instance(type, slots, key, people)
+            elif type in (3, 4):
+                for name in ATTRIBUTES:
+                    if values := self._attribute(people, name):
+                        yield _instance(type, (name, *slots), key, values)
+            else:
+                for counted in RELATIONS:
+                    counts = self._counts(people, counted)
+                    if any(number != "0" for number in counts):
+                        yield _instance(type, (counted, *slots), key, counts)
 
-    def _from(self, type: int, relation: str, key: Key, people: Found) -> Iterator[Instance]:
-        """Yield the instances that ask for people reached over a relation, or for their attributes."""
-        if type in (0, 1):
-            yield _instance(type, (relation,), key, people)
-        elif type == 3:
-            for name in ATTRIBUTES:
-                if values := self._attribute(people, name):
-                    yield _instance(type, (name, relation), key, values)
-        else:
-            for counted in RELATIONS:
-                yield from self._counts(type, (counted, relation), key, people)
+    def _walked(self, start: Found) -> Iterator[tuple[tuple[str, ...], Found]]:
+        """Yield every relation that leads from these people to somebody, with those people."""
+        return (((relation,), people) for relation in RELATIONS if (people := self._step(start, relation)))
 
     def _step(self, start: Found, relation: str) -> dict[str, frozenset[str]]:
         """Return the people reached over a relation, with the documents of all paths to them."""
-        there: dict[str, frozenset[str]] = {}
-        for person, seen in start.items():
-            for other, read in self.reach(person, relation).items():
-                there[other] = there.get(other, frozenset()) | seen | read
-        return there
+        reached = ((seen, self.reach(person, relation)) for person, seen in start.items())
+        return _gathered((other, seen | read) for seen, found in reached for other, read in found.items())
 
-    def _attribute(self, start: Found, name: str) -> dict[str, frozenset[str]]:
-        there: dict[str, frozenset[str]] = {}
-        for person, seen in start.items():
-            for value in self._values.get((person, name), ()):
-                there[value] = there.get(value, frozenset()) | seen | {self._ids[person, name]}
-        return there
+    def _attribute(self, start: Found, name: str) -> Found:
+        return _gathered(
+            (value, seen | {self._ids[person, name]})
+            for person, seen in start.items()
+            for value in self._values.get((person, name), ())
+        )
 
-    def _counts(self, type: int, slots: tuple[str, ...], key: Key, start: Found) -> Iterator[Instance]:
-        there: dict[str, frozenset[str]] = {}
-        for person, seen in start.items():
-            reached = self.reach(person, slots[0])
-            number = str(len(reached))
-            there[number] = there.get(number, frozenset()).union(seen, *reached.values())
-        if any(number != "0" for number in there):
-            yield _instance(type, slots, key, there)
+    def _counts(self, start: Found, relation: str) -> Found:
+        reached = ((seen, self.reach(person, relation)) for person, seen in start.items())
+        return _gathered((str(len(found)), seen.union(*found.values())) for seen, found in reached)
+
+
+def _gathered(found: Iterable[tuple[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
+    there: dict[str, frozenset[str]] = {}
+    for one, read in found:
+        there[one] = there.get(one, frozenset()) | read
+    return there
 
 
 def wording(type: int, slots: tuple[str, ...], key: Key) -> str:
