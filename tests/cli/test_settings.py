@@ -11,7 +11,7 @@ import click
 import pytest
 
 from kbgym.agents.trust import is_trusted
-from kbgym.cli.init import TEMPLATE
+from kbgym.cli.corpus import TEMPLATE
 from kbgym.cli.main import app
 from kbgym.cli.settings import FILE, KEYS, Command, Project, option, options, place, verb_settings
 from kbgym.errors import BadInput

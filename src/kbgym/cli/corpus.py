@@ -1,26 +1,83 @@
-"""`kbgym import corpus` and `kbgym watch`: documents as a world, and a store that follows them."""
+"""Documents as a world: `kbgym init`, `kbgym import corpus`, and `kbgym watch`, which keeps a store in step."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import msgspec
 
 from kbgym.api import open
 from kbgym.baselines.pages import with_page_links
-from kbgym.cli.common import Printed, emit, progress, say, verb, with_search
-from kbgym.cli.settings import option, options, place
-from kbgym.corpus.documents import ReadingOptions, Unit
+from kbgym.cli.common import Printed, emit, is_silent, progress, say, splits_of, verb, with_search, world_values
+from kbgym.cli.settings import FILE, Project, option, options, place
+from kbgym.corpus.documents import ReadingOptions
 from kbgym.corpus.importing import Made, load_old, make, replace_world
-from kbgym.corpus.store_update import Followed, Reimport, Watcher, reimport
+from kbgym.corpus.store_update import Reimport, Watcher, reimport
 from kbgym.corpus.update import Changes
 from kbgym.errors import BadInput, KbgymError
 from kbgym.search.base import SearchKind
 from kbgym.trace import is_url
+from kbgym.worlds.world import World
+
+SHOWN = 10  # lines of one kind
+TEMPLATE = Path(__file__).with_name(FILE)
+_SOURCE = click.Path(path_type=Path, exists=True)
+
+
+@verb("init")
+@click.argument("folder", required=False, type=_SOURCE)
+@click.option("--questions", type=_SOURCE, help="Questions with answers: CSV, JSON or JSONL.")
+def init_command(folder: Path | None, questions: Path | None) -> Printed:
+    """Write kbgym.toml into the current folder and import the documents in FOLDER.
+
+    Every verb run beside the file takes its world, run and settings from it. Without FOLDER an existing kbgym.toml is
+    accepted, with the agents and endpoints it names, and its documents are imported.
+
+    \b
+    Example:
+      kbgym init notes --questions questions.csv
+      kbgym prove
+    """
+    file = Path.cwd() / FILE
+    exists = file.exists()
+    if exists and folder is not None:
+        raise BadInput(f"{FILE} exists already; edit it, or remove it to start again.")
+    if not exists and folder is None:
+        raise BadInput(f"there is no {FILE} here; name the folder of your documents: kbgym init FOLDER.")
+    if not exists:
+        file.write_text(_project_text(str(folder), questions), encoding="utf-8")
+    try:
+        project = Project.load(Path.cwd())
+        project.accept()
+        place = Path(project.values["world"])
+        if not place.exists():
+            silent = ["--quiet"] if is_silent() else []
+            corpus_command.main(silent, prog_name="kbgym import corpus", standalone_mode=False)
+    except BaseException:
+        if not exists:
+            file.unlink()
+        raise
+    world = World.load(place)
+    result = {"config": str(file), "documents": len(world.documents), "questions": len(world.questions)}
+    step = (
+        "kbgym prove"
+        if world.split("train")
+        else f"kbgym questions suggest {place} --agent llm:PROVIDER/MODEL --out questions.csv"
+    )
+    return result, f"{FILE} {'accepted' if exists else 'written'}; edit it to change settings.\nNext: {step}"
+
+
+def _project_text(folder: str, questions: Path | None) -> str:
+    """Return the template with the documents and questions filled in."""
+    asked = f"questions = {json.dumps(str(questions))}" if questions else '# questions = "questions.csv"'
+    text = TEMPLATE.read_text(encoding="utf-8")
+    return text.replace("{documents}", json.dumps(folder)).replace("{questions}", asked)
 
 
 @verb("corpus")
@@ -40,18 +97,12 @@ def corpus_command(
     paths: tuple[Path, ...],
     questions: Path | None,
     out: Path,
-    on_error: Literal["refuse", "skip"],
-    unit: Unit | None,
-    links: bool,
-    site: str,
     structure: bool,
-    follow: bool,
-    language: str,
-    about: str,
     seed: int,
     update: bool,
     store: Path | None,
     search: SearchKind | None,
+    **reading: Any,
 ) -> Printed:
     """Make a world from your own documents: PATHS are files, or folders of them.
 
@@ -68,146 +119,119 @@ def corpus_command(
     if store is not None and not update:
         raise BadInput("--store needs --update: a new world has no store yet.")
     old = load_old(out) if update else None
-    structure = structure or (old is not None and bool(old.facts.get("structure")))
-    links, relink = links or structure, with_page_links if structure else None
-    unit = unit or (old.facts.get("unit", "sentence") if old else "passage")
-    options = ReadingOptions(language, unit, links, on_error, follow, site, about.strip())
+    known: dict[str, Any] = {"unit": "sentence", **old.facts} if old is not None else {"unit": "passage"}
+    structure = structure or bool(known.get("structure"))
+    reading["links"] = reading["links"] or structure
+    reading["unit"] = reading["unit"] or known["unit"]
     with progress("reading") as tick:
-        made = make(paths, questions, options, seed, old, tick, relink)
+        made = make(
+            paths, questions, ReadingOptions(**reading), seed, old, tick, with_page_links if structure else None
+        )
         tick(1, 1, f"writing {len(made.world.documents):,} documents")
-        world = with_search(made.world, search or (old.facts.get("search") if old else None))
-        made = msgspec.structs.replace(made, world=world)
+        made = msgspec.structs.replace(made, world=with_search(made.world, search or known.get("search")))
         if old is None:
-            world.save(out)
+            made.world.save(out)
         else:
-            replace_world(old, world, out)
+            replace_world(old, made.world, out)
     followed = reimport(store, made.world) if store else None
-    return result_of(made, followed), text_of(out, made, store, followed)
+    lines = _report(out, made)
+    lines += _change_lines(made, made.changed) if made.changed is not None else []
+    return _result(made, followed), lines + (_store_lines(store, followed) if followed is not None else [])
 
 
-SHOWN = 10
-
-
-def result_of(made: Made, followed: Reimport | None) -> dict[str, Any]:
-    world, corpus = made.world, made.corpus
-    result: dict[str, Any] = {
-        "documents": len(world.documents),
-        "questions": len(world.questions),
-        "splits": world.splits,
-        "hash": world.hash,
-        "files": corpus.files,
-        "bytes": corpus.bytes,
-        "characters": corpus.characters,
-        "ignored": corpus.ignored,
-        "skipped": corpus.skipped,
-        "empty": corpus.empty,
-        "left_out": corpus.lost,
-        "long_sentences": corpus.long_sentences,
-        "links": sum(len(document.links) for document in world.documents),
-        "structure_links": made.structured,
-        "dead_links": corpus.dead_links,
-        "duplicates": made.questions.duplicates,
-        "leaks": made.questions.leaks,
-        "unapproved": made.questions.unapproved,
-    }
-    if made.changed is not None:
-        result["changes"] = _changes(made)
-    if followed is not None:
-        result["store"] = msgspec.to_builtins(followed)
-    return result
-
-
-def _changes(made: Made) -> dict[str, Any]:
-    changed = made.changed or Changes()
+def _result(made: Made, followed: Reimport | None) -> dict[str, Any]:
+    counts = ("files", "bytes", "characters", "ignored", "skipped", "empty", "long_sentences", "dead_links")
     return {
-        "added": [document.id for document in changed.added],
-        "edited": [document.id for document in changed.edited],
-        "removed": changed.removed,
-        "relinked": [document.id for document in changed.relinked],
-        "moved": len(changed.moved),
-        "renamed": made.renamed,
-        "lost_supports": made.lost_supports,
-        "doubtful": made.doubtful,
+        **world_values(made.world),
+        **{name: getattr(made.corpus, name) for name in counts},
+        "left_out": made.corpus.lost,
+        "links": made.links,
+        "structure_links": made.structured,
+        **{name: getattr(made.questions, name) for name in ("duplicates", "leaks", "unapproved")},
+        **({"changes": _changes(made, made.changed)} if made.changed is not None else {}),
+        **({"store": followed} if followed is not None else {}),
     }
 
 
-def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None) -> list[str]:
-    world, corpus = made.world, made.corpus
-    splits = ", ".join(f"{name} {count}" for name, count in world.splits.items()) or "none"
-    lines = [
-        f"{out}: {len(world.documents):,} documents from {corpus.files:,} files, "
-        f"{len(world.questions):,} questions ({splits}).",
-        f"{corpus.bytes:,} bytes in, {corpus.characters:,} characters out.",
-        f"hash {world.hash}",
-    ]
+def _changes(made: Made, changed: Changes) -> dict[str, Any]:
+    return {
+        **{name: [one.id for one in getattr(changed, name)] for name in ("added", "edited", "relinked")},
+        "removed": changed.removed,
+        "moved": len(changed.moved),
+        **{name: getattr(made, name) for name in ("renamed", "lost_supports", "doubtful")},
+    }
+
+
+def _report(out: Path, made: Made) -> list[str]:
+    world, corpus, asked = made.world, made.corpus, made.questions
     counted = {
         "sentences cut at a clause because they were too long": corpus.long_sentences,
-        "links between documents": sum(len(document.links) for document in world.documents),
+        "links between documents": made.links,
         "of them from the structure of pages": made.structured,
         "links to pages that are not here": corpus.dead_links,
         "supports dropped because their documents are gone": made.lost_supports,
-        "drafted questions left out because they are not approved": made.questions.unapproved,
+        "drafted questions left out because they are not approved": asked.unapproved,
     }
-    lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
-    lines += [
-        f"  not in the documents: {loss.what} ({loss.count:,} of {loss.characters:,} characters): {loss.why}"
-        for loss in corpus.lost
-    ]
-    lines += _some([f"  left out: {one.file} ({one.reason})" for one in corpus.skipped])
-    lines += _some([f"  not read: {one.file} ({one.reason})" for one in corpus.ignored])
-    lines += _some([f"  no text: {name}" for name in corpus.empty])
-    lines += _some(
-        [
-            f"  asked twice: {pair.first} and {pair.second}, in {' and '.join(dict.fromkeys(pair.splits))}"
-            + ("; the second is left out" if pair.dropped else "")
-            for pair in made.questions.duplicates
-        ]
+    twice = (
+        f"  asked twice: {pair.first} and {pair.second}, in {' and '.join(dict.fromkeys(pair.splits))}"
+        + ("; the second is left out" if pair.dropped else "")
+        for pair in asked.duplicates
     )
-    if made.questions.leaks:
-        lines.append(f"  {len(made.questions.leaks)} of them stand in two splits: training would see the exam.")
-    if made.changed is not None:
-        lines += change_lines(made)
-    if followed is not None:
-        lines += followed_lines(store, followed)
-    return lines
+    leaks = f"  {len(asked.leaks)} of them stand in two splits: training would see the exam."
+    return [
+        f"{out}: {len(world.documents):,} documents from {corpus.files:,} files, "
+        f"{len(world.questions):,} questions ({splits_of(world) or 'none'}).",
+        f"{corpus.bytes:,} bytes in, {corpus.characters:,} characters out.",
+        f"hash {world.hash}",
+        *(f"  {count:,} {what}" for what, count in counted.items() if count),
+        *(
+            f"  not in the documents: {loss.what} ({loss.count:,} of {loss.characters:,} characters): {loss.why}"
+            for loss in corpus.lost
+        ),
+        *_some(f"  left out: {one.file} ({one.reason})" for one in corpus.skipped),
+        *_some(f"  not read: {one.file} ({one.reason})" for one in corpus.ignored),
+        *_some(f"  no text: {name}" for name in corpus.empty),
+        *_some(twice),
+        *([leaks] if asked.leaks else []),
+    ]
 
 
-def change_lines(made: Made) -> list[str]:
-    changed = made.changed or Changes()
+def _change_lines(made: Made, changed: Changes) -> list[str]:
     if not changed:
         return ["No document changed."]
-    lines = [
-        f"{len(changed.added):,} documents added, {len(changed.edited):,} edited, {len(changed.removed):,} removed, "
-        f"{len(changed.relinked):,} with other links, {len(changed.moved):,} moved."
-    ]
-    lines += _some([f"  {before} is {after} now" for before, after in made.renamed.items()])
-    doubts = [
+    doubts = (
         f"  {one.text!r}: its answer {one.golds[0]!r} {'may be wrong now' if one.said else 'is not there any more'}, "
         f"with {_touched(one.edited, one.removed)} of its supports"
         for one in made.doubtful
+    )
+    return [
+        f"{len(changed.added):,} documents added, {len(changed.edited):,} edited, {len(changed.removed):,} removed, "
+        f"{len(changed.relinked):,} with other links, {len(changed.moved):,} moved.",
+        *_some(f"  {before} is {after} now" for before, after in made.renamed.items()),
+        *_some(doubts),
     ]
-    return lines + _some(doubts)
 
 
 def _touched(edited: Sequence[str], removed: Sequence[str]) -> str:
     return " and ".join(f"{len(ids)} {how}" for ids, how in ((edited, "edited"), (removed, "removed")) if ids)
 
 
-def followed_lines(store: Path | None, followed: Reimport) -> list[str]:
+def _store_lines(store: object, followed: Reimport) -> list[str]:
     if not (followed.added or followed.edited or followed.removed or followed.restored or followed.affected):
         return [f"{store} is up to date (iteration {followed.iteration})."]
-    lines = [
+    return [
         f"{store}, iteration {followed.iteration}: {followed.added:,} documents added, {followed.edited:,} edited, "
-        f"{followed.removed:,} removed, {followed.restored:,} restored."
+        f"{followed.removed:,} removed, {followed.restored:,} restored.",
+        *_some(f"  an agent's edit of {id} was replaced by what the file says now" for id in followed.overwritten),
+        *_some(f"  [{one.id}] {one.text} points at {_touched(one.edited, one.removed)}" for one in followed.affected),
     ]
-    lines += _some([f"  an agent's edit of {id} was replaced by what the file says now" for id in followed.overwritten])
-    return lines + _some(
-        [f"  [{one.id}] {one.text} points at {_touched(one.edited, one.removed)}" for one in followed.affected]
-    )
 
 
-def _some(lines: list[str]) -> list[str]:
-    return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"  ... and {len(lines) - SHOWN:,} more (see --json)"]
+def _some(lines: Iterable[str]) -> Iterator[str]:
+    rest = iter(lines)
+    yield from islice(rest, SHOWN)
+    if more := sum(1 for _ in rest):
+        yield f"  ... and {more:,} more (see --json)"
 
 
 @verb("watch")
@@ -244,16 +268,9 @@ def watch_command(paths: Sequence[Path], store: str, every: float) -> None:
         else:
             said = ""
         if followed is not None:
-            emit(_changes(followed.made) | {"iteration": followed.store.iteration}, _watch_lines(store, followed))
+            made, changed = followed.made, followed.made.changed or Changes()
+            lines = [f"{how} [{one.id}] {one.text}" for how in ("added", "edited") for one in getattr(changed, how)]
+            lines += [f"removed [{id}]" for id in changed.removed]
+            lines += [*_change_lines(made, changed)[1:], *_store_lines(store, followed.store)]
+            emit(_changes(made, changed) | {"iteration": followed.store.iteration}, lines)
         time.sleep(every)
-
-
-def _watch_lines(store: str, followed: Followed) -> list[str]:
-    changed = followed.made.changed or Changes()
-    return [
-        *(f"added [{one.id}] {one.text}" for one in changed.added),
-        *(f"edited [{one.id}] {one.text}" for one in changed.edited),
-        *(f"removed [{id}]" for id in changed.removed),
-        *change_lines(followed.made)[1:],
-        *followed_lines(Path(store), followed.store),
-    ]

@@ -13,7 +13,7 @@ import msgspec
 from kbgym.canonical import encode, is_text, sync
 from kbgym.corpus.documents import Corpus, ReadingOptions, read_corpus
 from kbgym.corpus.questions import MadeQuestions, make_questions, read_rows
-from kbgym.corpus.update import Changes, Doubtful, Kept, changes, doubtful, keep_ids, keep_links, keep_questions
+from kbgym.corpus.update import Changes, Doubtful, changes, doubtful, keep_ids, keep_links, keep_questions
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.worlds.kinds import kind_of
@@ -35,6 +35,10 @@ class Made(msgspec.Struct, frozen=True):
     doubtful: tuple[Doubtful, ...] = ()
     structured: int = 0  # links that `structure` added
 
+    @property
+    def links(self) -> int:
+        return sum(len(document.links) for document in self.world.documents)
+
 
 def make(
     paths: Sequence[Path],
@@ -48,50 +52,46 @@ def make(
     """Read and check everything; sentences that an old world holds keep their ids. `structure` adds links."""
     rows, drafts = read_rows(questions) if questions else ([], 0)  # first: report its errors early
     corpus = read_corpus(paths, options, [questions] if questions else [], tick)
-    documents = tuple(corpus.documents)
-    kept = Kept(documents)
+    documents, renamed = tuple(corpus.documents), dict[str, str]()
     if old is not None:
-        kept = keep_ids(old.documents, documents, corpus.own)
-        final = {before.id: after.id for before, after in zip(documents, kept.documents, strict=True)}
-        corpus.own = {final[id]: own for id, own in corpus.own.items()}
-        corpus.quotes = [(final[id], own, text) for id, own, text in corpus.quotes]
-        dead = {final[id]: count for id, count in corpus.dead.items()}
-        documents, followed = keep_links(old.documents, kept.documents, dead)
-        corpus.dead_links -= followed
-    structured = -sum(len(document.links) for document in documents)
-    if structure is not None:
-        documents = structure(documents)
-    structured += sum(len(document.links) for document in documents)
+        documents, renamed = _continued(old, corpus)
+    linked = documents if structure is None else structure(documents)
+    structured = sum(len(after.links) - len(before.links) for before, after in zip(documents, linked, strict=True))
     asked, lost = MadeQuestions(), 0
     if questions is not None:
-        asked = make_questions(rows, documents, seed, old.questions if old else (), corpus.quotes)
+        asked = make_questions(rows, linked, seed, old.questions if old else (), corpus.quotes)
         asked = msgspec.structs.replace(asked, unapproved=drafts)
     elif old is not None:
-        still, lost = keep_questions(old.questions, (document.id for document in documents))
+        still, lost = keep_questions(old.questions, (document.id for document in linked))
         asked = MadeQuestions(still)
     facts: dict[str, Any] = {"kind": KIND, "unit": options.unit, "language": options.language}
     facts |= {"links": options.links, "seed": seed}
-    if options.site:
-        facts["site"] = options.site
-    if structure is not None:
-        facts["structure"] = True
-    if (description := _described(old, options.about)) is not None:
-        facts["description"] = msgspec.to_builtins(description)
-    world = World(documents, asked.questions, facts)
+    facts |= {"site": options.site} if options.site else {}
+    facts |= {"structure": True} if structure is not None else {}
+    description = old.description if old is not None else None
+    if about := options.about.strip():
+        if not is_text(about):
+            raise BadInput("about holds characters that are not Unicode text.")
+        description = msgspec.structs.replace(description or Description(), about=about)
+    facts |= {"description": msgspec.to_builtins(description)} if description is not None else {}
+    made = Made(World(linked, asked.questions, facts), corpus, asked, structured=structured)
     if old is None:
-        return Made(world, corpus, asked, structured=structured)
-    changed = changes(old.documents, documents)
+        return made
+    changed = changes(old.documents, linked)
     known = {question.id for question in asked.questions}
     in_doubt = doubtful((one for one in old.questions if one.id in known), old.documents, changed, corpus.own)
-    return Made(world, corpus, asked, changed, lost, kept.renamed, in_doubt, structured)
+    return msgspec.structs.replace(made, changed=changed, lost_supports=lost, renamed=renamed, doubtful=in_doubt)
 
 
-def _described(old: World | None, about: str) -> Description | None:
-    """Return the description of the documents, with a new paragraph if one is given."""
-    if not is_text(about):
-        raise BadInput("about holds characters that are not Unicode text.")
-    before = old.description if old is not None else None
-    return msgspec.structs.replace(before or Description(), about=about) if about else before
+def _continued(old: World, corpus: Corpus) -> tuple[tuple[Document, ...], dict[str, str]]:
+    """Return the documents under the ids and with the links of an old world, and the renamed files."""
+    kept = keep_ids(old.documents, corpus.documents, corpus.own)
+    final = {before.id: after.id for before, after in zip(corpus.documents, kept.documents, strict=True)}
+    corpus.own = {final[id]: own for id, own in corpus.own.items()}
+    corpus.quotes = [(final[id], own, text) for id, own, text in corpus.quotes]
+    documents, followed = keep_links(old.documents, kept.documents, {final[id]: n for id, n in corpus.dead.items()})
+    corpus.dead_links -= followed
+    return documents, kept.renamed
 
 
 def load_old(out: Path) -> World:
