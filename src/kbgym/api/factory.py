@@ -96,11 +96,9 @@ def agent_of(who: Player, role: Role, models: Models | None = None, strategy: st
     return who
 
 
-def kept_beside(out: str | Path | None) -> Path | None:
-    """Return the file beside an exam's rows for the output of its processes."""
-    from kbgym.agents.external.agent import KEPT
-
-    return None if out is None else Path(out).with_name(f"{Path(out).stem}.{KEPT}")
+def file_beside(rows: str | Path, name: str) -> Path:
+    """Return the file of this name beside the rows of an exam."""
+    return Path(rows).with_name(f"{Path(rows).stem}.{name}")
 
 
 def name_of(who: Player) -> str:
@@ -130,11 +128,8 @@ def agents_named(
     reads = agent_of(reader or settings.reader, "reader", models, about=about[False], kept=kept)
     curates = agent_of(curator or settings.curator, "curator", models, settings.strategy, about=about[True], kept=kept)
     judge = make_judge(settings.judge, models)
-    described = {
-        role: one.description
-        for role, one in (("reader", reads), ("curator", curates), ("judge", judge))
-        if isinstance(one, LLMAgent | LLMJudge)
-    }
+    roles = {"reader": reads, "curator": curates, "judge": judge}
+    described = {role: one.description for role, one in roles.items() if isinstance(one, LLMAgent | LLMJudge)}
     agenda = agenda_for(settings, world) if settings.strategy == "class" else None
     return Agents(reads, curates, judge, described, agenda)
 
@@ -185,6 +180,8 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
     return made
 
 
+# What an existing run keeps unless it is named again.
+KEPT_SETTINGS = ("reader", "curator", "search", "observations", "ranking", "strategy", "gate")
 GATE = 20  # held-out questions, and as many recently answered ones, by which edits are judged on real text
 
 
@@ -201,29 +198,28 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
             "this world has no training questions: import it with --questions FILE, or let a model draft some with "
             "`kbgym questions suggest`."
         )
-    most = min(Settings().questions, len(world.split("train")))
+    given = {name: value for name, value in given.items() if value is not None}
     if (out / "run.json").is_file():
         begun = Run(out).settings
-        began = {
-            name: getattr(begun, name)
-            for name in ("reader", "curator", "search", "observations", "ranking", "strategy", "gate")
-        }
-        given = {**given, **{name: value if given.get(name) is None else given[name] for name, value in began.items()}}
+        given = {name: getattr(begun, name) for name in KEPT_SETTINGS} | given
     who = agent_for(world)
-    given = {**given, "reader": given.get("reader") or who, "curator": given.get("curator") or who}
-    search = given.get("search") or search_named(search_of(world))
+    chosen = {
+        "questions": min(Settings().questions, len(world.split("train"))),
+        "reader": who,
+        "curator": who,
+        "search": search_named(search_of(world)),
+        "ranking": ranking_of(world),
+        "forward_budget": budget_of(world),
+        **given,
+    }
     # Link counts are shown on real text, and to agents that know no index wording.
-    usual = "rich" if given["reader"] == "general" else observations_of(world)
-    observations = given.get("observations") or usual
-    embedder = given.get("embedder") or ("none" if search == "words" else None)
-    budget = given.get("forward_budget") or budget_of(world)
-    chosen = {"search": search, "embedder": embedder, "observations": observations, "forward_budget": budget}
-    chosen["ranking"] = given.get("ranking") or ranking_of(world)
+    chosen.setdefault("observations", "rich" if chosen["reader"] == "general" else observations_of(world))
+    if chosen["search"] == "words":
+        chosen["embedder"] = chosen.get("embedder") or "none"
     if who == "general":  # on real text, questions judge the edits, and the curator completes fields
-        chosen["strategy"] = given.get("strategy") or "class"
-        alone = given.get("batch_size") in (None, 1)
-        chosen["gate"] = GATE if given.get("gate") is None and alone else given.get("gate")
-    made = settings_with(**{"questions": most, **given, **chosen})
+        chosen.setdefault("strategy", "class")
+        chosen.setdefault("gate", GATE if chosen.get("batch_size", 1) == 1 else 0)
+    made = settings_with(**chosen)
     embedder_named(made.embedder)
     schedule(world, made)
     return made

@@ -69,18 +69,14 @@ def beginning(place: str | Path, world: World) -> tuple[Store, str]:
 
     It may be an arm's store, a run or a run at an iteration. Raise `BadInput` if it is made of other documents.
     """
-    opened = Workspace(place)
-    with opened:
+    with Workspace(place) as opened:
         store = opened.store
         texts = {document.id: document.text for document in world.documents}
         held = {id for record in store for id in (record.origin, *record.absorbed) if id is not None}
         other = [record.id for record in store if record.flag == "untouched" and texts.get(record.id) != record.text]
         if held != texts.keys() or other:
             raise BadInput(f"{opened.name} was not built from this world's documents; build it with --world first.")
-        if opened.run is not None:
-            what = f"run at {opened.iteration}"
-        else:
-            what = opened.arm
+        what = opened.arm if opened.run is None else f"run at {opened.iteration}"
     return store.copy(), f"{what} {store.fingerprint[:16]}"
 
 
@@ -123,9 +119,8 @@ def import_corpus(
     """Import files as a world, written to `out` if one is given; `options` are `language`, `links`, `code`,
     `on_error`."""
     files = [paths] if isinstance(paths, str | Path) else paths
-    made = make(
-        [Path(file) for file in files], None if questions is None else Path(questions), ReadingOptions(**options), seed
-    )
+    asked = None if questions is None else Path(questions)
+    made = make([Path(file) for file in files], asked, ReadingOptions(**options), seed)
     if out is not None:
         made.world.save(Path(out))
     return made.world

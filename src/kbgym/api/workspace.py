@@ -16,7 +16,6 @@ from functools import cached_property
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -28,7 +27,7 @@ from kbgym.api.factory import (
     agent_of,
     beside_on_page,
     embedder_named,
-    kept_beside,
+    file_beside,
     models_for,
     name_of,
     question_set,
@@ -40,11 +39,11 @@ from kbgym.gym import environment
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import PAGE_SIZE
 from kbgym.progress import ProgressCallback
-from kbgym.search.base import SearchKind, search_named
+from kbgym.search.base import search_named
 from kbgym.store import Store
 from kbgym.trace.backend import StoreBackend, is_url, open_backend, shown
 from kbgym.trace.events import Event, Genesis
-from kbgym.trace.folder import TRACE, ArmFile, arm_file, arm_of, folder_and_iteration, initial_file
+from kbgym.trace.folder import TRACE, arm_file, arm_of, folder_and_iteration, initial_file
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.training.run import Run, Settings
@@ -64,8 +63,9 @@ def frame(values: Iterable[msgspec.Struct], **columns: Sequence[Any]) -> Any:
     """Return a pandas or polars frame with a row for each value; further columns come first."""
     for name in LIBRARIES:
         if find_spec(name) is not None:
-            added = ({name: column[at] for name, column in columns.items()} for at in count())
-            return import_module(name).DataFrame([{**next(added), **_plain(value)} for value in values])
+            rows = zip(values, *columns.values(), strict=True)
+            made = [{**dict(zip(columns, added, strict=True)), **_plain(value)} for value, *added in rows]
+            return import_module(name).DataFrame(made)
     raise Missing("a frame needs pandas or polars; run `pip install pandas`.")
 
 
@@ -193,26 +193,28 @@ class Workspace:
     @cached_property
     def settings(self) -> Settings:
         """Return the settings of the run, else those its trace began with, else the defaults."""
-        if self.run is not None:
-            return settings_with(self.run.settings, **self._changes)
-        genesis = self._genesis
-        began = {**genesis.settings, "embedder": genesis.embedder or None} if genesis else {}
-        known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
-        if genesis is None:
-            observations = self._built.observations if self._built is not None else None
-            known = settings_with(
-                known,
-                search=self._first_search,
-                ranking=ranking_of(self.world) if self.world is not None else None,
-                observations=observations,
-                forward_budget=budget_of(self.world) if self.world is not None else None,
-                reader=self.agent,
-                curator=self.agent,
-            )
         changes = dict(self._changes)
+        if self.run is not None:
+            return settings_with(self.run.settings, **changes)
+        if (genesis := self._genesis) is not None:
+            began = {**genesis.settings, "embedder": genesis.embedder or None}
+            known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
+        else:
+            known = self._first_settings()
         if changes.get("search") == "words" and not changes.get("embedder"):
             changes["embedder"] = "none"
         return settings_with(known, **changes)
+
+    def _first_settings(self) -> Settings:
+        """Return the settings of a store without a trace: by the arm that built it, else by its world."""
+        built = arm_file(self.folder) if self.folder is not None else None
+        given: dict[str, Any] = {"reader": self.agent, "curator": self.agent}
+        if self.world is not None:
+            search = search_named(search_of(self.world))
+            given |= {"search": search, "ranking": ranking_of(self.world), "forward_budget": budget_of(self.world)}
+        if built is not None:
+            given |= {"search": search_named(built.engine or "vectors"), "observations": built.observations}
+        return settings_with(**given)
 
     @property
     def is_new(self) -> bool:
@@ -231,18 +233,6 @@ class Workspace:
         if reader == "general" and self.is_new and self._changes.get("observations") is None:
             self._changes = {**self._changes, "observations": "rich"}
             vars(self).pop("settings", None)
-
-    @property
-    def _first_search(self) -> SearchKind:
-        """Return the kind of search of a store without a trace: by its arm, else by its world."""
-        if (built := self._built) is not None:
-            return search_named(built.engine or "vectors")
-        return search_named(search_of(self.world)) if self.world is not None else "vectors"
-
-    @property
-    def _built(self) -> ArmFile | None:
-        """Return the description of the arm that built the store."""
-        return arm_file(self.folder) if self.folder is not None else None
 
     @property
     def _genesis(self) -> Genesis | None:
@@ -335,8 +325,7 @@ class Workspace:
         from kbgym.sync import run_sync
 
         reader = self.agent if reader is None else reader
-        out = how.get("out")
-        cassette = None if out is None else Path(out).with_name(f"{Path(out).stem}.{CASSETTE}")
+        cassette = file_beside(out, CASSETTE) if (out := how.get("out")) is not None else None
         with models_for([name_of(reader)], how.pop("models", None), cassette=cassette) as models:
             return run_sync(self.examine_async(reader, set, models=models, **how))
 
@@ -388,18 +377,16 @@ class Workspace:
 
         The output of a command is kept beside `out`.
         """
-        return agent_of(name, "reader", models, kept=kept_beside(out), **self.told)
+        from kbgym.agents.external.agent import KEPT
+
+        return agent_of(name, "reader", models, kept=None if out is None else file_beside(out, KEPT), **self.told)
 
     def kept_place(self, header: ExamHeader) -> Path | None:
         """Return the file of an exam in its run; None if the run cannot be written or the questions are foreign."""
         from kbgym.training.exam_header import place_for
 
-        if (
-            self.run is None
-            or self._has_own_store
-            or header.world != self.run.world_hash
-            or not os.access(self.run.folder, os.W_OK)
-        ):
+        foreign = self.run is None or self._has_own_store or header.world != self.run.world_hash
+        if self.run is None or foreign or not os.access(self.run.folder, os.W_OK):
             return None
         refuse_links(self.run.folder)
         return place_for(self.run.exam_path("").parent, header)
@@ -426,22 +413,19 @@ class Workspace:
 
     def frame(self, what: Literal["exams", "log", "documents", "questions"] = "exams") -> Any:
         """Return the rows of the exams, the log, the documents or the questions as a pandas or polars frame."""
+        columns: dict[str, list[str]] = {}
+        values: Sequence[Any] = ()
         if what == "exams":
-            rows = [(name, row) for name, rows in self.exams().items() for row in rows]
-            if not rows:
-                raise BadInput(f"{self.name} has no exams yet; examine() of a run keeps one.")
-            return frame([row for _, row in rows], exam=[name for name, _ in rows])
-        if what == "questions":
-            return frame(self._known_questions())
-        values = self.log() if what == "log" else list(self.store)
+            exams = self.exams()
+            values = [row for rows in exams.values() for row in rows]
+            columns = {"exam": [name for name, rows in exams.items() for _ in rows]}
+        elif what == "questions":
+            values = self.world.questions if self.world is not None else ()
+        else:
+            values = self.log() if what == "log" else list(self.store)
         if not values:
             raise BadInput(f"{self.name} has no {what}.")
-        return frame(values)
-
-    def _known_questions(self) -> tuple[Question, ...]:
-        if self.world is None or not self.world.questions:
-            raise BadInput(f"{self.name} holds no questions; name their world when opening it.")
-        return self.world.questions
+        return frame(values, **columns)
 
     # -- notebooks ----------------------------------------------------------------------------------------------------
 
