@@ -10,7 +10,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -21,13 +21,11 @@ from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.sanitize import number_in, safe_json, safe_text
 from kbgym.search.base import SearchKind
-from kbgym.trace import is_url, shown
+from kbgym.trace import is_url
 
 if TYPE_CHECKING:  # keep imports few: agents that start a server wait for them
-    from kbgym.training.run import Settings
     from kbgym.worlds.world import World
 
-F = TypeVar("F", bound=Callable[..., Any])
 Printed = tuple[dict[str, Any], str | Sequence[str]]  # for machines, for people
 Verb = Callable[..., Printed | None]
 
@@ -50,16 +48,7 @@ output_options = flags(
     click.option("--quiet", is_flag=True, help="No progress bar and no messages."),
     click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
 )
-agent_options = options("agent", "reader", "curator", "judge")
-search_options = options("search")
-forward_budget = options("forward_budget")
-
-
-def size_options(command: F) -> F:
-    """Add the number of questions in each split of a made world."""
-    for name, size in {"train": 150, "test_in": 100, "test_out": 50, "eval_in": 20, "eval_out": 10}.items():
-        command = options(name, default=size)(command)
-    return command
+size_options = options("train", "test_in", "test_out", "eval_in", "eval_out")
 
 
 def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[Verb], click.Command]:
@@ -150,29 +139,6 @@ def progress(title: str) -> Iterator[ProgressCallback]:
 def with_search(world: World, search: SearchKind | None) -> World:
     """Return the world with its kind of search recorded in it."""
     return msgspec.structs.replace(world, facts={**world.facts, "search": search}) if search else world
-
-
-serving_options = flags(
-    options("reader", "curator", "judge"),
-    click.option("--trust", is_flag=True, help="Trust the agents that the folder names from now on."),
-)
-
-
-def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, frozenset[str]]:
-    """Return the settings of a store, overridden by the given ones, and the agents that may run."""
-    from kbgym.agents.trust import allowed
-    from kbgym.api import open
-    from kbgym.worlds.kinds import why_agent
-
-    roles = ("reader", "curator", "judge")
-    with open(place, **{name: value for name, value in given.items() if name != "trust"}) as opened:
-        settings = opened.settings
-        unnamed = not (given["reader"] and given["curator"])
-        # A trace that lost all its events is not new, and raises when they are read.
-        if opened.is_new and unnamed and opened.world is not None and not opened.events:
-            say(why_agent(opened.world))
-    names = [getattr(settings, role) for role in roles]
-    return settings, allowed(shown(place), names, [given[role] for role in roles], given["trust"])
 
 
 def settings_given(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import msgspec
 
 from kbgym.api import open
 from kbgym.api.factory import CASSETTE
-from kbgym.cli.common import Printed, forward_budget, progress, say, search_options, verb
+from kbgym.cli.common import Printed, progress, say, verb
 from kbgym.cli.settings import flags, options, place
 from kbgym.cli.spending import Spending, spending_options, used_by_commands, with_spend
 from kbgym.errors import BadInput, Failed
@@ -27,7 +27,7 @@ from kbgym.training.run import Run
 from kbgym.worlds.kinds import why_agent
 from kbgym.worlds.world import World
 
-engine_options = flags(options("engine", default="local", type=click.Choice(NAMES)), options("workers", "address"))
+engine_options = flags(options("engine", type=click.Choice(NAMES)), options("workers", "address"))
 
 
 class Where:
@@ -62,10 +62,8 @@ class Where:
     help="Rows as JSONL; run again to resume.  [a run keeps its own]",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Ask only the first N questions.")
-@options("embedder", "ranking", "observations")
-@forward_budget
+@options("embedder", "ranking", "observations", "forward_budget", "search")
 @engine_options
-@search_options
 @spending_options
 def command(
     store: str, world: Path | None, set_name: str, agent: str | None, out: Path | None, limit: int | None, **flags: Any

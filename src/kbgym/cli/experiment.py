@@ -91,9 +91,8 @@ def command() -> None:
 @click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
 @options("embedder", default="all-MiniLM-L6-v2")
-@options("readers", default="")
+@options("readers", "hard", "trust")
 @options("workers", default=1, help="Seeds to run in parallel.  [1]")
-@options("hard", "trust", default=False)
 @spending_options
 def run_command(kind: Kind, out: Path, workers: int, **flags: Any) -> Printed:
     """Train and examine: for every seed a world, trainings, question groups, and exams of every arm on every group.

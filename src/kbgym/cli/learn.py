@@ -3,63 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import msgspec
 
 from kbgym.api import open
 from kbgym.api.factory import agenda_for
-from kbgym.cli.common import STORE, Printed, progress, serving_options, serving_settings, verb
-from kbgym.cli.settings import flags, options, place
-from kbgym.cli.spending import Spending, spending_options, training_plan
+from kbgym.cli.common import STORE, Printed, progress, verb
+from kbgym.cli.serve import opened_online, serving_options
+from kbgym.cli.settings import place
+from kbgym.cli.spending import Spending
 from kbgym.errors import BadInput
-from kbgym.progress import ProgressCallback
 from kbgym.serving.learning.agenda import AgendaFollower, Item
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import QuestionLog
 from kbgym.serving.learning.report import digest, learning_of, standing
-from kbgym.serving.learning.setup import StreamRow, curate_idle, learn_traffic, open_online, read_traffic
+from kbgym.serving.learning.setup import StreamRow, curate_idle, learn_traffic, read_traffic
 from kbgym.trace import shown
 from kbgym.trace.corrections import Corrections
 from kbgym.trace.replay import replaying
 from kbgym.training.run import Settings
 
-gate_options = flags(options("gate", default=0), options("held_out"))
-
-
-@contextmanager
-def opened_online(
-    place: str, given: dict[str, Any], lessons: int, tick: ProgressCallback, questions: QuestionLog | None = None
-) -> Iterator[Online]:
-    """Open a store for questions and edits; flags replace its settings.
-
-    The cost of the lessons is shown and confirmed first.
-    """
-    spending = Spending(given)
-    gate = {name: given.pop(name) for name in ("gate", "held_out")}
-    known = {"reader": None, "curator": None, "judge": None, "trust": False, **given}
-    settings, trusted = serving_settings(place, known)
-    names = (settings.reader, settings.curator, settings.judge)
-    with spending.models(names, None) as models:
-        # Every question is also asked of the flat store, and the gate repeats passes.
-        spending.confirm_all(training_plan(settings, lessons, lessons * (1 + gate["gate"])))
-        yield open_online(
-            place,
-            settings,
-            given.get("embedder"),
-            **gate,
-            tick=tick,
-            questions=questions,
-            trusted=trusted,
-            models=models,
-        )
+T = TypeVar("T")
 
 
 @verb("learn")
@@ -69,11 +39,8 @@ def opened_online(
 @click.option("--idle", is_flag=True, help="Work off the agenda; no question is asked.")
 @click.option("--report", "as_digest", is_flag=True, help="Print a report of learning as Markdown.")
 @click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="With --idle: action limit.")
-@gate_options
 @click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions per window.")
-@options("strategy", "embedder")
 @serving_options
-@spending_options
 def command(
     place: str, traffic: Path | None, agenda: bool, idle: bool, as_digest: bool, budget: int, window: int, **flags: Any
 ) -> Printed:
@@ -99,20 +66,20 @@ def command(
 
 
 def _learn_from(place: str, traffic: Path, window: int, flags: dict[str, Any]) -> Printed:
-    rows = read_traffic(traffic)
-    with contextlib.ExitStack() as held:
-        with progress("embedding") as tick:
-            online = held.enter_context(opened_online(place, flags, len(rows), tick, QuestionLog(sys.maxsize)))
-        with progress("learning") as tick:
-            learnt = asyncio.run(_learn(online, rows, tick))
+    rows, spending = read_traffic(traffic), Spending(flags)
+    # Every question is also asked of the flat store, and the gate repeats passes.
+    cost = (len(rows), len(rows) * (1 + flags["gate"]))
+    opened = opened_online(place, flags, spending, *cost, questions=QuestionLog(sys.maxsize))
+    with opened as online, progress("learning") as tick:
+        learnt = asyncio.run(_closing(online, learn_traffic(online, rows, tick)))
     who = f"{online.settings.reader} reads, {online.settings.curator} curates."
     result = {**report(learnt, online, window), "agents": who}
     return result, _learn_text(shown(place), result)
 
 
-async def _learn(online: Online, rows: list[Any], tick: ProgressCallback) -> list[StreamRow]:
+async def _closing(online: Online, work: Awaitable[T]) -> T:
     try:
-        return await learn_traffic(online, rows, tick)
+        return await work
     finally:
         await online.live.close()
 
@@ -209,13 +176,12 @@ def _agenda_line(item: Item) -> str:
 
 
 def _work_off(place: str, budget: int, flags: dict[str, Any]) -> Printed:
-    with contextlib.ExitStack() as held:
-        with progress("embedding") as tick:
-            online = held.enter_context(opened_online(place, flags, -(-budget // Settings().backward_budget), tick))
+    lessons, spending = -(-budget // Settings().backward_budget), Spending(flags)
+    with opened_online(place, flags, spending, lessons, lessons * (1 + flags["gate"])) as online:
         live = online.live
         documents, links = len(live.store), live.store.links
         with progress("curating") as tick:
-            passes, actions = asyncio.run(_curate(online, budget, tick))
+            passes, actions = asyncio.run(_closing(online, curate_idle(online, budget, tick)))
     result = {
         "passes": passes,
         "actions": actions,
@@ -231,10 +197,3 @@ def _work_off(place: str, budget: int, flags: dict[str, Any]) -> Printed:
         f"{result['links_added']} links more, {online.refused} passes rolled back; {result['open']} things stay open."
     )
     return result, text
-
-
-async def _curate(online: Online, budget: int, tick: ProgressCallback) -> tuple[int, int]:
-    try:
-        return await curate_idle(online, budget, tick)
-    finally:
-        await online.live.close()

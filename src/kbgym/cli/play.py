@@ -18,7 +18,7 @@ import click
 from kbgym import __version__
 from kbgym.agents.live import Conversation
 from kbgym.agents.trust import PLAYED_LIVE
-from kbgym.cli.common import forward_budget, say, search_options
+from kbgym.cli.common import say
 from kbgym.cli.settings import Command, flags, option, options, place
 from kbgym.errors import BadInput, Failed
 from kbgym.gym.tools import Role
@@ -46,9 +46,7 @@ def command() -> None:
 @click.option("--world", type=click.Path(path_type=Path), help="The world with the questions.  [a run's own]")
 @options("set", default="test_in")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Rows as JSONL.  [a run keeps its own]")
-@options("embedder")
-@forward_budget
-@search_options
+@options("embedder", "forward_budget", "search")
 @over_mcp
 def exam_command(
     store: str, world: Path | None, set_name: str, out: Path | None, mcp: bool, quiet: bool, **given: Any
@@ -88,10 +86,8 @@ def exam_command(
 @command.command("train", cls=Command)
 @place("WORLD", "world", "world", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @option("run", "--out", "out", required=True, help="The run folder; run again to resume.")
-@options("training_questions", "seed", "strategy", "embedder")
+@options("training_questions", "seed", "strategy", "embedder", "forward_budget", "search")
 @options("epochs", default=1)
-@forward_budget
-@search_options
 @over_mcp
 def train_command(world: Path, out: Path, mcp: bool, quiet: bool, **given: Any) -> None:
     """Train a store on a WORLD by the connected agent: it answers, sees the gold, and edits.

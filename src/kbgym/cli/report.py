@@ -12,8 +12,9 @@ from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.report import write_report
 from kbgym.canonical import read_value, refuse_links
 from kbgym.cli.common import Printed, emit, verb
+from kbgym.cli.serve import check_installed
 from kbgym.cli.settings import place
-from kbgym.errors import BadInput, Missing
+from kbgym.errors import BadInput
 
 
 @verb("report")
@@ -65,13 +66,11 @@ def view_command(folders: tuple[Path, ...], port: int, open_browser: bool, world
     for folder in folders:
         if not folder.is_dir():
             raise BadInput(f"{folder} is no folder.")
-    try:
-        from kbgym.serving.server import listen, serve
-        from kbgym.viewer.app import guarded, make_viewer, warm
-        from kbgym.viewer.places import ViewedPlaces
-    except ImportError as error:
-        name = error.name or "a package"
-        raise Missing(f"the viewer needs {name}, which is not installed; run `pip install 'kbgym[serve]'`.") from None
+    check_installed()
+    from kbgym.serving.server import listen, serve
+    from kbgym.viewer.app import guarded, make_viewer, warm
+    from kbgym.viewer.places import ViewedPlaces
+
     places = ViewedPlaces(folders, world)
     app = guarded(make_viewer(places))
     listening, address = listen("127.0.0.1", port, 128)

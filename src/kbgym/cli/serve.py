@@ -6,28 +6,38 @@ import asyncio
 import contextlib
 import gc
 import sys
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kbgym import __version__
-from kbgym.cli.common import STORE, emit, progress, search_options, serving_options, serving_settings, verb
-from kbgym.cli.settings import options, place
+from kbgym.cli.common import STORE, emit, progress, say, verb
+from kbgym.cli.settings import flags, options, place
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput, InUse, Missing
 from kbgym.gym.tools import Role
 from kbgym.sanitize import number_in
-from kbgym.trace import is_url
+from kbgym.trace import is_url, shown
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # keep imports few: agents that start a server wait for them
     from kbgym.serving.learning.learner import Online
+    from kbgym.serving.learning.question_log import QuestionLog
     from kbgym.serving.mcp_tools import Opened
     from kbgym.trace.live import LiveStore
+    from kbgym.training.run import Settings
 
 TOKENS = "tokens.jsonl"
+LOCAL = ("localhost", "127.0.0.1", "::1")
+
+serving_options = flags(
+    options("reader", "curator", "judge", "strategy", "embedder", "held_out"),
+    options("gate", default=0),
+    click.option("--trust", is_flag=True, help="Trust the agents that the folder names from now on."),
+    spending_options,
+)
 
 
 @verb("serve")
@@ -38,16 +48,8 @@ TOKENS = "tokens.jsonl"
 @click.option("--new-token", metavar="NAME", help="Create a token for a client with this name and --role, and exit.")
 @click.option("--revoke", "revoked", metavar="NAME", help="Revoke a client's token, also on a running server.")
 @click.option("--no-auth", is_flag=True, help="Accept every client on this machine with --role. Loopback only.")
-@options("view", default=False)
-@options("gate", default=0)
-@options("client", default="stdio")
-@options("expires", default="")
-@options("question", "tokens", "cors", "held_out", "strategy", "embedder")
-@options("rate_limit", default=100.0)
-@options("max_sessions", default=64)
+@options("view", "client", "expires", "question", "tokens", "cors", "rate_limit", "max_sessions", "search")
 @serving_options
-@spending_options
-@search_options
 def command(
     place: str,
     over_mcp: bool,
@@ -56,7 +58,8 @@ def command(
     new_token: str | None,
     revoked: str | None,
     no_auth: bool,
-    view: bool,
+    tokens: Path | None,
+    expires: str,
     **given: Any,
 ) -> None:
     """Serve a STORE to agents. The store learns from the expected answers and corrections they give.
@@ -67,31 +70,73 @@ def command(
       kbgym serve runs/first --new-token ada --role curator
       kbgym serve runs/first --http 127.0.0.1:8765 --gate 20
     """
-    spending = Spending(given)
-    file = given.pop("tokens") or (Path(TOKENS) if is_url(place) else Path(place) / TOKENS)
-    expires, question = given.pop("expires"), given.pop("question")
+    file = tokens or (Path(TOKENS) if is_url(place) else Path(place) / TOKENS)
     if new_token is not None or revoked is not None:
         _change_tokens(file, new_token, revoked, role, expires)
         return
+    question, client = given.pop("question"), given.pop("client")
+    how = {name: given.pop(name) for name in ("view", "cors", "rate_limit", "max_sessions")}
     if over_mcp == (address is not None):
         raise BadInput("say how to serve: --mcp, or --http HOST:PORT.")
-    if view and (address is None or not no_auth or is_url(place)):
+    if how["view"] and (address is None or not no_auth or is_url(place)):
         # A browser sends no token when a user follows a link.
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     if question is not None and role != "reader":
         raise BadInput("a question is answered by a reader; use --role reader.")
-    client, cors = given.pop("client"), given.pop("cors") or ""
-    shares = {"requests": given.pop("rate_limit"), "sessions": given.pop("max_sessions")}
+    spending = Spending(given)
     with contextlib.ExitStack() as until_the_end:
-        opened = partial(_opened, place, given, spending, until_the_end)
+
+        def opened() -> Online:
+            cost = (1, given["gate"], "for every question it is asked")
+            return until_the_end.enter_context(opened_online(place, given, spending, *cost))
+
         if address is None:
             asyncio.run(_stdio(place, opened, given, role, client, question))
             return
         host, port = _address(address)
         _check_open(host, file, no_auth)
-        _check_installed()
-        options = {"quota": shares, "cors": frozenset(cors.split(",")) - {""}, "view": view}
-        _http(opened(), host, port, None if no_auth else file, role, options)
+        check_installed()
+        _http(opened(), host, port, None if no_auth else file, role, how)
+
+
+def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, frozenset[str]]:
+    """Return the settings of a store, overridden by the given ones, and the agents that may run."""
+    from kbgym.agents.trust import allowed
+    from kbgym.api import open
+    from kbgym.worlds.kinds import why_agent
+
+    roles = ("reader", "curator", "judge")
+    changes = {name: value for name, value in given.items() if name not in ("trust", "gate", "held_out")}
+    with open(place, **changes) as opened:
+        settings = opened.settings
+        unnamed = not (given["reader"] and given["curator"])
+        # A trace that lost all its events is not new, and raises when they are read.
+        if opened.is_new and unnamed and opened.world is not None and not opened.events:
+            say(why_agent(opened.world))
+    names = [getattr(settings, role) for role in roles]
+    return settings, allowed(shown(place), names, [given[role] for role in roles], given["trust"])
+
+
+@contextmanager
+def opened_online(
+    place: str,
+    given: Mapping[str, Any],
+    spending: Spending,
+    lessons: int,
+    exams: int,
+    each: str = "",
+    questions: QuestionLog | None = None,
+) -> Iterator[Online]:
+    """Open a store for questions and edits, after the cost of the lessons and exam passes was confirmed."""
+    from kbgym.serving.learning.setup import open_online
+
+    settings, trusted = serving_settings(place, given)
+    with spending.models((settings.reader, settings.curator, settings.judge), None) as models:
+        spending.confirm_all(training_plan(settings, lessons, exams), each)
+        with progress("embedding") as tick:
+            how = (given["embedder"], given["gate"], given["held_out"], tick, questions, trusted, models)
+            online = open_online(place, settings, *how)
+        yield online
 
 
 def _change_tokens(file: Path, name: str | None, revoked: str | None, role: Role, expires: str) -> None:
@@ -106,27 +151,14 @@ def _change_tokens(file: Path, name: str | None, revoked: str | None, role: Role
         emit({"revoked": revoked, "tokens": str(file)}, f"{revoked} has no token any more.")
 
 
-def _opened(place: str, given: dict[str, Any], spending: Spending, until_the_end: contextlib.ExitStack) -> Online:
-    """Open the store for questions and edits, after its costs were confirmed."""
-    from kbgym.serving.learning.setup import open_online
-
-    gate = given["gate"]
-    settings, trusted = serving_settings(place, {k: v for k, v in given.items() if k not in ("gate", "held_out")})
-    models = until_the_end.enter_context(spending.models((settings.reader, settings.curator, settings.judge), None))
-    spending.confirm_all(training_plan(settings, 1, gate), "for every question it is asked")
-    with progress("embedding") as tick:
-        how = (gate, given["held_out"], tick)
-        return open_online(place, settings, given["embedder"], *how, trusted=trusted, models=models)
-
-
-def _check_installed() -> None:
+def check_installed() -> None:
+    """Raise Missing if the packages of a server are not installed."""
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise Missing(
-            f"serving needs {error.name}, which is not installed; run `pip install 'kbgym[serve]'`."
-        ) from None
+        missing = f"a server needs {error.name}, which is not installed"
+        raise Missing(f"{missing}; run `pip install 'kbgym[serve]'`.") from None
 
 
 def _address(address: str) -> tuple[str, int]:
@@ -140,43 +172,32 @@ def _address(address: str) -> tuple[str, int]:
 
 def _check_open(host: str, tokens: Path, no_auth: bool) -> None:
     """Raise BadInput if clients on other machines could connect without a token."""
-    loopback = host in ("localhost", "127.0.0.1", "::1")
-    if no_auth and not loopback:
+    if no_auth and host not in LOCAL:
         raise BadInput(f"--no-auth is for loopback only; {host} can be reached by others.")
     if not no_auth and not tokens.exists():
-        raise BadInput(
-            f"there are no tokens in {tokens}; make one with --new-token NAME, or use --no-auth on loopback."
-        )
+        make = "make one with --new-token NAME, or use --no-auth on loopback"
+        raise BadInput(f"there are no tokens in {tokens}; {make}.")
 
 
 async def _stdio(
-    place: str,
-    opened: Callable[[], Online],
-    given: dict[str, Any],
-    role: Role,
-    client: str,
-    question: str | None,
+    place: str, opened: Callable[[], Online], given: dict[str, Any], role: Role, client: str, question: str | None
 ) -> None:
     """Serve one client. Modules load after the first replies, because agents do not wait for a slow tool list."""
     from kbgym.serving.stdio import serve_stdio
 
     def reading() -> LiveStore:
-        chosen = {name: value for name, value in given.items() if name not in ("gate", "held_out")}
-        settings, _ = serving_settings(place, chosen)
+        settings, _ = serving_settings(place, given)
         from kbgym.serving.learning.setup import open_live
 
         return open_live(place, settings=settings, embedder=given["embedder"], write=False)
 
     async def opening() -> Opened:
         online: Online | None = None
-        if role == "reader" and question is None:
-            live = await asyncio.to_thread(reading)
-        else:
-            try:
+        if role == "curator" or question is not None:
+            # If another session is the writer, this one is read-only, and reports that on edits.
+            with contextlib.suppress(InUse):
                 online = await asyncio.to_thread(opened)
-                live = online.live
-            except InUse:  # another session is the writer; this one is read-only, and reports that on edits
-                live = await asyncio.to_thread(reading)
+        live = online.live if online is not None else await asyncio.to_thread(reading)
         from kbgym.serving.results import Results
         from kbgym.serving.sessions import ClientSession
         from kbgym.serving.tool_calls import Caller
@@ -189,14 +210,7 @@ async def _stdio(
     await serve_stdio(role, question is not None, opening, __version__)
 
 
-def _http(
-    online: Online,
-    host: str,
-    port: int,
-    tokens: Path | None,
-    role: Role,
-    options: dict[str, Any],
-) -> None:
+def _http(online: Online, host: str, port: int, tokens: Path | None, role: Role, how: Mapping[str, Any]) -> None:
     from kbgym.serving.http import make_app
     from kbgym.serving.middleware import LOOPBACK, Quota
     from kbgym.serving.server import listen, serve
@@ -205,13 +219,12 @@ def _http(
     from kbgym.viewer.places import ViewedPlaces
 
     known = Tokens(tokens) if tokens is not None else None
-    hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
-    view = make_viewer(ViewedPlaces([Path(online.live.where)])) if options["view"] else None
+    hosts = LOOPBACK if host in LOCAL else None
+    view = make_viewer(ViewedPlaces([Path(online.live.where)])) if how["view"] else None
+    quota = Quota(how["rate_limit"], how["max_sessions"])
+    cors = frozenset((how["cors"] or "").split(",")) - {""}
     local_client = Client("local", role)
-    quota = Quota(**options["quota"])
-    app = make_app(
-        online.live, online, known, __version__, local_client, hosts, view, quota=quota, cors=options["cors"]
-    )
+    app = make_app(online.live, online, known, __version__, local_client, hosts, view, quota=quota, cors=cors)
     listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} token{'s' if len(known) != 1 else ''}"
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."

@@ -44,12 +44,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SettingInfo(NamedTuple):
-    """A setting: the table of `kbgym.toml` it is written in, its help, its type, and whether it is also a flag."""
+    """A setting: the table of `kbgym.toml` it is written in, its help, type and default, and if it is a flag."""
 
     table: str
     help: str
     type: Any
     flag: bool
+    default: Any
 
 
 def _declared() -> dict[str, SettingInfo]:
@@ -61,7 +62,7 @@ def _declared() -> dict[str, SettingInfo]:
             type = about.get("type", "text")
             known = click.Choice(type) if isinstance(type, list) else _TYPES[type]
             table_name = "" if table == "project" else table
-            found[key] = SettingInfo(table_name, about["help"], known, about.get("flag", False))
+            found[key] = SettingInfo(table_name, about["help"], known, about.get("flag", False), about.get("default"))
     return found
 
 
@@ -249,11 +250,13 @@ def option(key: str, *declarations: str, **more: Any) -> Callable[[F], F]:
     name = {"training_questions": "questions", "set": "set_name"}.get(key, key)
     flag, hidden = f"--{name.replace('_', '-')}", not known.flag and not declarations
     chosen = {"type": known.type, "help": known.help, **more}
+    if hidden or known.default is not None:
+        chosen.setdefault("default", known.default)
     if known.type is bool:
         chosen |= {"type": None, "is_flag": True}
     if hidden:
         flag += f"/--no-{flag[2:]}" if known.type is bool else ""
-        chosen = {"default": None, "hidden": True, **chosen}
+        chosen["hidden"] = True
     return click.option(*(declarations or (flag, name)), cls=Setting, key=key, **chosen)
 
 

@@ -38,8 +38,7 @@ Plan = tuple[str, dict[str, int]]  # agents, and the number of their passes of e
 spending_options = flags(
     options("max_cost"),
     click.option("--yes", is_flag=True, help="Spend without asking first."),
-    options("max_tokens", "base_url", "temperature", "effort", "usage_from"),
-    options("concurrency", default=16),
+    options("max_tokens", "base_url", "temperature", "effort", "usage_from", "concurrency"),
 )
 
 

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from kbgym.api import Workspace, open
-from kbgym.cli.common import Printed, progress, search_options, verb
+from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.main import Verbs
 from kbgym.cli.settings import options, place
 from kbgym.errors import BadInput
@@ -36,8 +36,7 @@ def command() -> None:
 @place("STORE")
 @click.argument("query")
 @click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
-@options("embedder")
-@search_options
+@options("embedder", "search")
 def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
     """Search a store as an agent would.
 

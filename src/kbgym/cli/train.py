@@ -16,10 +16,8 @@ from kbgym.api import beginning, open, teach, trainer_for
 from kbgym.api.factory import CASSETTE, agents_named, training_settings
 from kbgym.cli.common import (
     Printed,
-    agent_options,
     progress,
     say,
-    search_options,
     settings_given,
     verb,
 )
@@ -39,8 +37,7 @@ from kbgym.worlds.world import World
 training_options = flags(
     options("training_questions", "epochs", "seed", "strategy", "ranking", "gate", "observations", "batch_size"),
     options("embedder", "forward_budget", "slots", "slot_threshold"),
-    agent_options,
-    search_options,
+    options("agent", "reader", "curator", "judge", "search"),
 )
 
 
