@@ -8,32 +8,19 @@ every edit of a rejected pass, which is never applied to the live store.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, TypeVar
 
 import msgspec
 
-from kbgym.gym.actions import (
-    NOTHING,
-    Action,
-    Added,
-    Correct,
-    Corrected,
-    Delete,
-    Edit,
-    Error,
-    Link,
-    LinkMany,
-    Merged,
-    Read,
-    Result,
-    Unlink,
-)
+from kbgym.gym.actions import NOTHING, Action, Added, Correct, Corrected, Error, Merged, Result
 from kbgym.gym.environment import Environment, Step, advice_of, apply
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.policy import Agent, Backward, Forward
-from kbgym.gym.tools import is_editing
+from kbgym.gym.tools import documents_named, is_editing
 from kbgym.trace.events import Acted, Began, Ended, Noted, Phase
 from kbgym.trace.live import LiveStore, Snapshot
 
+_Naming = TypeVar("_Naming", bound=Action | Result)
 TRIES = 3  # additional attempts to play a pass whose documents changed in the meantime
 
 
@@ -46,8 +33,7 @@ class StagedEdits(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def edits(self) -> list[Step]:
-        steps = self.transcript.steps
-        return [step for step in steps if is_editing(step.action) and not isinstance(step.result, Error)]
+        return [step for step in self.transcript.steps if _edits(step)]
 
     @property
     def changed(self) -> bool:
@@ -77,7 +63,7 @@ def unchanged(live: LiveStore, staged: StagedEdits) -> bool:
     then, now = staged.base.store, live.store
     if then.fingerprint == now.fingerprint:
         return True
-    named = [id for step in staged.edits for id in changed_by(step.action) if id in then]
+    named = [id for step in staged.edits for id in _changed_by(step.action) if id in then]
     return all(id in now and (now[id].text, now[id].links) == (then[id].text, then[id].links) for id in named)
 
 
@@ -96,7 +82,7 @@ async def apply_edits(live: LiveStore, iteration: int, phase: Phase, staged: Sta
     """Repeat the actions of the pass on the live store. Requires `unchanged`."""
     renamed: dict[str, str] = {}
     for number, step in enumerate(staged.transcript.steps, 1):
-        if is_editing(step.action) and not isinstance(step.result, Error):
+        if _edits(step):
             done = await live.environment.carry_out(_rename(step.action, renamed))
             renamed.update(zip(_made(step.result), _made(done.result), strict=False))
             live.record(Acted(iteration, phase, number, done.action, done.result, done.verdict), done.observation)
@@ -124,7 +110,7 @@ def _repeat(
     at: int | None,
 ) -> None:
     """Record a step that changed nothing, as an action if its result is still valid, else as a note."""
-    action, result = _rename(step.action, renamed), _rename_result(step.result, renamed)
+    action, result = _rename(step.action, renamed), _rename(step.result, renamed)
     scratch = live.store if not is_editing(action) else live.store.copy()
     if apply(scratch, action, advice_of(result, step.verdict)) == result:
         acted = Acted(iteration, phase, number, action, result, step.verdict)
@@ -141,14 +127,13 @@ def _note(live: LiveStore, iteration: int, phase: Phase, number: int, step: Step
 # -- steps ----------------------------------------------------------------------------------------------------------
 
 
-def changed_by(action: Action) -> tuple[str, ...]:
-    """Return the ids of the documents that an action changes."""
-    match action:
-        case Edit(id) | Delete(id) | Link(id) | LinkMany(id) | Unlink(id):
-            return (id,)
-        case Correct(_, supersedes):
-            return supersedes
-    return ()
+def _changed_by(action: Action) -> tuple[str, ...]:
+    """Return the ids of the documents that an edit changes."""
+    return action.supersedes if isinstance(action, Correct) else documents_named(action)[:1]
+
+
+def _edits(step: Step) -> bool:
+    return is_editing(step.action) and not isinstance(step.result, Error)
 
 
 def _made(result: Result) -> Iterator[str]:
@@ -157,31 +142,12 @@ def _made(result: Result) -> Iterator[str]:
             yield id
 
 
-def _rename(action: Action, renamed: dict[str, str]) -> Action:
-    """Return the action with the pass's ids replaced by those of the live store."""
-    match action:
-        case Read(id):
-            return msgspec.structs.replace(action, id=renamed.get(id, id))
-        case Edit(id, text):
-            return Edit(renamed.get(id, id), text)
-        case Delete(id):
-            return Delete(renamed.get(id, id))
-        case Link(source, target):
-            return Link(renamed.get(source, source), renamed.get(target, target))
-        case LinkMany(source, targets):
-            return LinkMany(renamed.get(source, source), tuple(renamed.get(id, id) for id in targets))
-        case Unlink(source, target):
-            return Unlink(renamed.get(source, source), renamed.get(target, target))
-    return action
-
-
-def _rename_result(result: Result, renamed: dict[str, str]) -> Result:
-    plain = msgspec.to_builtins(result)
-    for field in ("id", "ids", "links"):
-        value = plain.get(field)
-        if isinstance(value, str):
-            plain[field] = renamed.get(value, value)
-        elif value:
-            plain[field] = tuple(renamed.get(id, id) for id in value)
-    moved: Result = msgspec.convert(plain, Result)
-    return moved
+def _rename(value: _Naming, renamed: dict[str, str]) -> _Naming:
+    """Return an action or a result with the pass's ids replaced by those of the live store."""
+    fields: dict[str, Any] = {}
+    for name in ("id", "ids", "links", "source", "target", "targets") if renamed else ():
+        if isinstance(held := getattr(value, name, ()), str):
+            fields[name] = renamed.get(held, held)
+        elif held:
+            fields[name] = tuple(renamed.get(id, id) for id in held)
+    return msgspec.structs.replace(value, **fields)
