@@ -13,7 +13,7 @@ from kbgym.gym.environment import apply
 from kbgym.store import Record, Refused, Store, ledger
 from kbgym.store.guard import Check, Verdict
 from kbgym.trace.events import SCHEMA, Acted, Committed, Genesis, Imported
-from kbgym.trace.folder import StoreFolder, originals
+from kbgym.trace.folder import StoreFolder
 from kbgym.trace.replay import replay
 from kbgym.worlds.world import Document, Source, World
 
@@ -99,7 +99,7 @@ def test_history_can_be_visited_and_rolled_back(tmp_path):
     folder = StoreFolder(run)
     folder.rollback(1)
     assert StoreFolder(run).store().fingerprint == first
-    assert originals(run) == {d.id: d for d in OLD.documents}
+    assert StoreFolder(run).originals() == {d.id: d for d in OLD.documents}
     assert reimport(run, NEW).edited == 1  # what was rolled back is to be done again
 
 

@@ -16,7 +16,7 @@ from kbgym.store import Store, source
 from kbgym.trace import backend as module
 from kbgym.trace.backend import save_store, shown, store_at
 from kbgym.trace.events import SCHEMA, Committed, Genesis, Imported, RolledBack
-from kbgym.trace.folder import StoreFolder, folder_and_iteration, imported, open_folder, originals
+from kbgym.trace.folder import StoreFolder, folder_and_iteration, imported, open_folder
 from kbgym.trace.log import TraceWriter
 from kbgym.worlds.world import Document, Source
 
@@ -99,11 +99,9 @@ def test_where_originals_stand_is_read_from_the_world_and_the_trace(tmp_path: Pa
         writer.commit([FIRST, Committed(1, 0, "0" * 64, 0, 0)])
     known = kbgym.open(tmp_path).sources(("a", "b", "c", "e"))
     assert known == {"c": Source("other.md", 0, 3), "e": Source("notes.md", 30, 39)}
-    assert originals(tmp_path, ()).keys() == {"a", "b", "c"}, "whoever has the events need not read them again"
-    assert StoreFolder(tmp_path).originals() == originals(tmp_path)
     assert kbgym.open(tmp_path).sources(("e",)) == {"e": Source("notes.md", 30, 39)}
     save_store(Store(records()), str(tmp_path / "bare"))
-    assert originals(tmp_path / "bare") == {}
+    assert StoreFolder(tmp_path / "bare").originals() == {}
 
 
 def test_a_name_is_shown_without_its_password() -> None:

@@ -64,9 +64,9 @@ def test_a_gold_counts_where_it_first_stood_in_a_document() -> None:
 def test_means_are_over_what_can_tell() -> None:
     told = [Evidence(2, (1, 3), 2, 10), Evidence(2, (2,), 0), Evidence(0, (), None), None]
     found = summarise_evidence(told, 4)
-    assert (found.evidence, found.evidence_all, found.gold_seen) == (0.75, 0.5, 0.5)
-    assert found.evidence_all_by_action == (0.0, 0.0, 0.5, 0.5)
+    assert (found["evidence"], found["evidence_all"], found["gold_seen"]) == (0.75, 0.5, 0.5)
+    assert found["evidence_all_by_action"] == (0.0, 0.0, 0.5, 0.5)
     found = summarise_evidence([*told, Evidence(2, (), 1), Evidence(1, (1,), None)], 1)
-    assert (found.evidence, found.evidence_all, found.gold_seen) == (0.625, 0.5, 0.666667)
+    assert (found["evidence"], found["evidence_all"], found["gold_seen"]) == (0.625, 0.5, 0.666667)
     nothing = summarise_evidence([Evidence(), None], 4)
-    assert (nothing.evidence, nothing.gold_seen, nothing.evidence_all_by_action) == (None, None, ())
+    assert (nothing["evidence"], nothing["gold_seen"], nothing["evidence_all_by_action"]) == (None, None, ())

@@ -23,7 +23,7 @@ from kbgym.gym.environment import apply
 from kbgym.gym.tools import MOST_TARGETS
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Imported, Noted
-from kbgym.trace.folder import StoreFolder, originals
+from kbgym.trace.folder import StoreFolder
 from kbgym.trace.replay import committed, follow_import
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import Document, World
@@ -71,7 +71,7 @@ def affected_indexes(store: Store, changed: Changes) -> tuple[Affected, ...]:
 def reimport(place: Path, world: World) -> Reimport:
     """Bring a store up to date with a world, in one committed transaction; without changes, write nothing."""
     folder = StoreFolder(place)
-    known = originals(place, folder.events)
+    known = folder.originals()
     if not known:
         raise BadInput(f"{place} does not say which documents it was made from, so it cannot follow an import.")
     if known.keys().isdisjoint(document.id for document in world.documents):
@@ -184,7 +184,7 @@ class Watcher:
         if not settled or seen == self._done:
             return None
         folder = StoreFolder(self._place)
-        old = msgspec.structs.replace(self._world, documents=tuple(originals(self._place, folder.events).values()))
+        old = msgspec.structs.replace(self._world, documents=tuple(folder.originals().values()))
         made = make(self._paths, None, self._options, old.facts.get("seed", 0), old, structure=self._structure)
         followed = Followed(made, reimport(self._place, made.world))
         self._done = seen

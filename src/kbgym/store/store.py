@@ -341,9 +341,10 @@ class Store:
             kept = tuple(other for other in record.absorbed if other != origin)
             self._put(msgspec.structs.replace(record, absorbed=kept))
 
-    def never_reissue(self, other: Store) -> None:
+    def never_reissue(self, other: Store) -> Self:
         """Never issue an id that a later state of this store has issued."""
         self._issued = max(self.issued, other.issued)
+        return self
 
     @property
     def issued(self) -> int:

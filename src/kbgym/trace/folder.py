@@ -18,7 +18,7 @@ from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
 from kbgym.trace.log import TraceReading, TraceWriter, has_begun, read_trace
-from kbgym.trace.replay import Watcher, committed, effective, replay, rolled_back
+from kbgym.trace.replay import Watcher, committed, effective, replay
 from kbgym.worlds.world import Document
 
 RECORDS = "records.jsonl"
@@ -108,7 +108,9 @@ class StoreFolder:
         """Do nothing, since no file stays open."""
 
     def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
-        return originals(self.folder, self.events, ids)
+        """Return the user's sentences, all or those given, as changed by later imports."""
+        place = world_documents(self.folder)
+        return imported(read_lines(place, Document) if place else (), self.events, ids)
 
 
 def _split(data: bytes) -> list[str]:
@@ -122,7 +124,7 @@ def returning(
     last = events[-1] if events else None
     if not isinstance(last, Committed):
         raise BadInput(f"{name} has no history to roll back.")
-    store = rolled_back(replay(initial.copy, events), replay(initial.copy, events, to).copy())
+    store = replay(initial.copy, events, to).copy().never_reissue(replay(initial.copy, events))
     iteration = last.iteration + 1
     return store, (RolledBack(iteration, to, reason), committed(iteration, position_at(events, to), store))
 
@@ -195,17 +197,6 @@ class InitialDocument(msgspec.Struct):
     @property
     def record(self) -> Record:
         return Record(self.id, self.text, self.links, origin=self.id)
-
-
-def originals(
-    folder: Path, events: Iterable[Event] | None = None, ids: Collection[str] | None = None
-) -> dict[str, Document]:
-    """Return the user's sentences, all or those given, as changed by later imports."""
-    place = world_documents(folder)
-    known = read_lines(place, Document) if place else ()
-    if events is None:
-        events = read_trace(folder / TRACE).events if has_begun(folder / TRACE) else ()
-    return imported(known, events, ids)
 
 
 def imported(

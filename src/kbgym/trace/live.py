@@ -38,7 +38,7 @@ from kbgym.trace.backend import (
 from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by, tunable
 from kbgym.trace.folder import TRACE, position_at
 from kbgym.trace.judge_cache import JudgeCache
-from kbgym.trace.replay import Listener, catch_up, committed, replay, replaying, rolled_back
+from kbgym.trace.replay import Listener, catch_up, committed, replay, replaying
 from kbgym.trace.write_lock import WriteLock
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
@@ -387,7 +387,7 @@ class LiveStore:
                 # In a turn of a database, other tasks may have commits that are not written yet.
                 events = (*place.events, *(event for events, _ in self._closed for event in events))
                 then = replay(place.initial.copy, events, to)
-            self.sync_to(rolled_back(self.store, then.copy()))
+            self.sync_to(then.copy().never_reissue(self.store))
             self.record(RolledBack(self.iteration + 1, to, reason))
             self._position = position_at(events, to)
             durable = self.commit()

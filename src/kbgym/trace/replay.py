@@ -7,7 +7,6 @@ A `Listener` is called with every event, live and replayed.
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -35,14 +34,18 @@ def replay(
     `initial` returns the initial store.
     """
     if at is not None:
-        _check_committed(events, at)
-        commits = (n for n, event in enumerate(events, 1) if isinstance(event, Committed) and event.iteration == at)
-        events = events[: next(commits, 1)]
-    return catch_up(initial(), events, 0, _unknown, watch)
+        commits = {0: 1} | {event.iteration: n for n, event in enumerate(events, 1) if isinstance(event, Committed)}
+        if not 0 <= at <= max(commits):
+            raise BadInput(f"there is no iteration {at}: this store has 0 to {max(commits)}.")
+        if at not in commits:
+            before, after = max(n for n in commits if n < at), min(n for n in commits if n > at)
+            raise BadInput(f"iteration {at} was committed together with {after}: ask for {before} or {after}.")
+        events = events[: commits[at]]
 
+    def unknown(iteration: int) -> Store:
+        raise Damaged(f"the trace returns to iteration {iteration}, which is not before it.")
 
-def _unknown(iteration: int) -> Store:
-    raise Damaged(f"the trace returns to iteration {iteration}, which is not before it.")
+    return catch_up(initial(), events, 0, unknown, watch)
 
 
 def catch_up(
@@ -66,7 +69,7 @@ def catch_up(
             _fetch(store, events[number - 1 : number - 1 + _BATCH])
         if isinstance(event, RolledBack):
             then = kept[event.to] if event.to in kept else earlier(event.to)
-            store = rolled_back(store, then.copy())
+            store = then.copy().never_reissue(store)
         else:
             redo(store, event, number + first - 1)
         if isinstance(event, Committed):
@@ -91,12 +94,19 @@ def redo(store: Store, event: Event, number: int) -> None:
     """Apply one event to a store. Raise Damaged if the result differs from the record. The caller handles rollbacks."""
     match event:  # the most frequent first
         case Acted():
-            _act(store, event, number)
+            result = apply(store, event.action, advice_of(event.result, event.verdict))
+            if result != event.result:
+                raise Damaged(
+                    f"trace line {number}: the action gave {event.result} when recorded and gives {result} now."
+                )
         case Committed(iteration):
             if (store.fingerprint, len(store), store.links) != (event.store, event.documents, event.links):
                 raise Damaged(f"trace line {number}: the store after iteration {iteration} is not the one recorded.")
         case Imported():
-            _import(store, event, number)
+            try:
+                follow_import(store, event)
+            except Refused as refusal:
+                raise Damaged(f"trace line {number}: {refusal}") from refusal
         case Noted(kind=kind, data=data) if kind == TUNED:
             store.tune(data)
         case Genesis(_, documents, fingerprint, settings=settings):
@@ -110,29 +120,6 @@ def committed(iteration: int, position: int, store: Store) -> Committed:
     return Committed(iteration, position, store.fingerprint, len(store), store.links)
 
 
-def _check_committed(events: Sequence[Event], at: int) -> None:
-    commits = [0, *(event.iteration for event in events if isinstance(event, Committed))]
-    if not 0 <= at <= commits[-1]:
-        raise BadInput(f"there is no iteration {at}: this store has 0 to {commits[-1]}.")
-    if at not in commits:
-        place = bisect(commits, at)
-        before, after = commits[place - 1], commits[place]
-        raise BadInput(f"iteration {at} was committed together with {after}: ask for {before} or {after}.")
-
-
-def _act(store: Store, event: Acted, number: int) -> None:
-    result = apply(store, event.action, advice_of(event.result, event.verdict))
-    if result != event.result:
-        raise Damaged(f"trace line {number}: the action gave {event.result} when recorded and gives {result} now.")
-
-
-def _import(store: Store, event: Imported, number: int) -> None:
-    try:
-        follow_import(store, event)
-    except Refused as refusal:
-        raise Damaged(f"trace line {number}: {refusal}") from refusal
-
-
 def follow_import(store: Store, event: Imported) -> None:
     """Apply an import to a store. Raise Refused if it does not fit."""
     edited, restored, added = (
@@ -140,12 +127,6 @@ def follow_import(store: Store, event: Imported) -> None:
         for documents in (event.edited, event.restored, event.added)
     )
     store.apply_import(event.removed, edited, restored, added)
-
-
-def rolled_back(now: Store, then: Store) -> Store:
-    """Return the earlier store, set to never reuse ids issued since."""
-    then.never_reissue(now)
-    return then
 
 
 def _wanted(events: Sequence[Event]) -> dict[int, int]:

@@ -7,6 +7,7 @@ For questions without supports, or with an answer that occurs anywhere (a small 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -67,33 +68,19 @@ def _golds(question: Question) -> list[str]:
     return [gold for gold in plain if len(gold.replace(" ", "")) >= _TOO_SHORT and gold not in ("yes", "no")]
 
 
-class EvidenceSummary(msgspec.Struct, frozen=True):
-    """Means over the `evidence_n` questions with known supports; entry k of the last field: all seen by action k + 1.
-
-    `first_page` is the share of the supports shown by the first action.
-    """
-
-    evidence_n: int
-    first_page: float | None
-    evidence: float | None
-    evidence_all: float | None
-    gold_seen: float | None
-    evidence_all_by_action: tuple[float, ...]
-
-
-def summarise_evidence(found: Iterable[Evidence | None], budget: int) -> EvidenceSummary:
+def summarise_evidence(found: Iterable[Evidence | None], budget: int) -> dict[str, Any]:
+    """Return the fields of `exam.Summary` about evidence; entry k of the last: all seen by action k + 1."""
     told = [one for one in found if one is not None]
     supported = [one for one in told if one.supports]
-    golds = [float(one.gold > 0) for one in told if one.gold is not None]
     by_action = tuple(_mean([float(one.all_within(k)) for one in supported]) or 0.0 for k in range(1, budget + 1))
-    return EvidenceSummary(
-        len(supported),
-        _mean([one.seen.count(1) / one.supports for one in supported]),
-        _mean([one.share or 0.0 for one in supported]),
-        _mean([float(len(one.seen) == one.supports) for one in supported]),
-        _mean(golds),
-        by_action if supported else (),
-    )
+    return {
+        "evidence_n": len(supported),
+        "first_page": _mean([one.seen.count(1) / one.supports for one in supported]),
+        "evidence": _mean([one.share or 0.0 for one in supported]),
+        "evidence_all": _mean([float(len(one.seen) == one.supports) for one in supported]),
+        "gold_seen": _mean([float(one.gold > 0) for one in told if one.gold is not None]),
+        "evidence_all_by_action": by_action if supported else (),
+    }
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -7,6 +7,7 @@ order of the questions. A pass in which the agent itself failed has no score.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from sys import intern
@@ -74,16 +75,14 @@ def row_of(
     conversation: str = "",
 ) -> Row:
     """Grade a pass; out of budget scores 0, and a failure of the agent has no score."""
-    f1: float | None
-    em: float | None
-    sets: float | None
-    f1, em, sets = 0.0, 0.0, 0.0
+    scores: dict[str, float | None] = dict.fromkeys(("f1", "em", "set_f1"), 0.0)
     if transcript.outcome == "answered":
         answer = transcript.answer or ""
         f1, em = grade_question(answer, question)
         sets = f1 if question.unanswerable else max(set_f1(answer, gold) for gold in question.golds)
+        scores = {"f1": f1, "em": em, "set_f1": sets}
     elif transcript.outcome == "agent_failed":
-        f1, em, sets = None, None, None
+        scores = dict.fromkeys(scores)
     return Row(
         id=question.id,
         class_=question.class_,
@@ -91,19 +90,17 @@ def row_of(
         question=question.text,
         golds=question.golds,
         answer=transcript.answer,
-        f1=f1,
-        em=em,
         actions=len(transcript.steps),
         characters=transcript.characters,
         outcome=transcript.outcome,
         shots=tuple(Shot(step.action, step.result) for step in transcript.steps),
         failure=transcript.failure,
-        set_f1=sets,
         usage=transcript.usage,
         ranking=cast(Ranking, intern(ranking)),  # msgspec omits a default only if it is the same object
         evidence=evidence_of(transcript, question),
         observations=cast(Observations, intern(observations)),
         conversation=conversation,
+        **scores,
     )
 
 
@@ -255,22 +252,17 @@ class Summary(msgspec.Struct, frozen=True):
 def summarise(rows: Sequence[Row]) -> Summary:
     scored = [row for row in rows if row.f1 is not None]
     count = max(1, len(scored))
-    outcomes: dict[str, int] = {}
     most = max((row.actions for row in rows), default=0)
-    for row in rows:
-        outcomes[row.outcome] = outcomes.get(row.outcome, 0) + 1
+    measures = ("f1", "em", "set_f1", "actions", "characters")
+    means: dict[str, Any] = {name: sum(getattr(row, name) or 0.0 for row in scored) / count for name in measures}
     return Summary(
         n=len(rows),
-        f1=sum(row.f1 or 0.0 for row in scored) / count,
-        em=sum(row.em or 0.0 for row in scored) / count,
-        set_f1=sum(row.set_f1 or 0.0 for row in scored) / count,
-        actions=sum(row.actions for row in scored) / count,
-        characters=sum(row.characters for row in scored) / count,
-        outcomes=dict(sorted(outcomes.items())),
+        **means,
+        outcomes=dict(sorted(Counter(row.outcome for row in rows).items())),
         f1_within=tuple(
             round(sum(row.f1 or 0.0 for row in scored if row.actions <= k) / count, 6) for k in range(1, most + 1)
         ),
-        **msgspec.structs.asdict(summarise_evidence((row.evidence for row in rows), most)),
+        **summarise_evidence((row.evidence for row in rows), most),
     )
 
 
