@@ -57,7 +57,9 @@ def taught(question: str, *answers: str, texts: dict[str, str] = TEXTS) -> dict[
 
 def test_an_alias_has_the_questions_words_and_links_the_evidence_and_what_leads_to_it() -> None:
     ((text, links),) = taught("Who founded the yard that built the Kestrel?", "Ada Alm").items()
-    assert text.startswith("Who founded the yard that built the Kestrel. Holm Yard.")
+    assert text.startswith(
+        "Who founded the yard that built the Kestrel. Holm Yard: Holm Yard was founded by ___ long ago."
+    )
     assert set(links) == {"y0", "b0"} and "Ada Alm" not in text
 
 

@@ -41,7 +41,7 @@ OBSERVATIONS: tuple[Observations, ...] = get_args(Observations)
 
 _LINE = re.compile(r"^\[([^\]\n]+)\] (.*)$", re.MULTILINE)
 _MARK = re.compile(r"(?: \(\d+ links?\))?(?: \((?:also told as|superseded by) \[[^\]\n]+\]\))*$")
-_ALIAS = 120  # characters of an index shown in the slot, before its targets
+HEADING = 200  # characters of an index shown in the slot, before its targets
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -130,7 +130,7 @@ def _with_slot(
     """Return a page of results followed by its slot; a document already on the page is named by id only."""
     parts, above = [shown], set(ids)
     for one in learnt:
-        learnt_from = shorten(text_of(one.index), _ALIAS, placeholder=" …")
+        learnt_from = shorten(text_of(one.index), HEADING, placeholder=" …")
         parts.append(f"Learnt from a question like this ([{one.index}] {learnt_from}):")
         parts += [line(id) for id in one.targets if id not in above]
         if repeated := [f"[{id}]" for id in one.targets if id in above]:

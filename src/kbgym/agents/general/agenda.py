@@ -8,6 +8,7 @@ in order, live or replayed, and keeps nothing on disk.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterator
 
@@ -30,7 +31,8 @@ from kbgym.gym.actions import (
 from kbgym.gym.policy import IndexTask, Lookup, Reason
 
 LENGTH = 8
-LEAST, MOST = 2, 60  # minimum number of documents for an index of a value
+_LETTER = re.compile(r"[^\W\d_]")
+LEAST, MOST = 2, 60  # minimum and maximum number of documents for an index of a value
 
 
 class GeneralAgenda:
@@ -109,7 +111,7 @@ class GeneralAgenda:
         labels = {field.label for field in self._index}
         values = [field for field in self._stating if field.label in labels and field not in self._index]
         for field in sorted(values, key=lambda one: (-self._asked[one.label], -len(self._stating[one]), one)):
-            if LEAST <= len(self._stating[field]) <= MOST:
+            if LEAST <= len(self._stating[field]) <= MOST and _LETTER.search(field.value):  # no dates and numbers
                 yield field, "sibling"
 
     def _task(self, field: Field, reason: Reason) -> IndexTask:

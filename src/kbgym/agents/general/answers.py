@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kbgym.agents.general.fields import Field, fields_of, in_words, page_of, sentences
-from kbgym.agents.general.text import content_words, look_at, split_title
+from kbgym.agents.general.text import content_words, look_at, split_title, stem
 
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DATE = re.compile(
@@ -18,12 +18,15 @@ _DATE = re.compile(
 )
 _YEAR = re.compile(r"\b1\d{3}\b|\b20\d{2}\b")
 _NUMBER = re.compile(r"\b\d[\d,.]*\b")
+_VERSION = re.compile(r"\d+(?:\.\d+)*")
 _YES_NO = ("is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can", "could", "will")
 _KINDS = (  # kinds of question, with the spans that answer them
-    (re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day)\b|\bdeadline\b|\buntil what\b"), (_DATE, _YEAR)),
+    (re.compile(r"\bhow (?:many|much|old)\b"), (_NUMBER,)),
+    (re.compile(r"\bwhen\b|\b(?:date|day)\b|\bdeadline\b|\buntil what\b"), (_DATE, _YEAR)),
     (re.compile(r"\byear\b"), (_YEAR,)),
-    (re.compile(r"\bhow (?:many|much|old|far|long)\b"), (_NUMBER,)),
+    (re.compile(r"\bhow (?:far|long)\b"), (_NUMBER, _DATE)),
 )
+_COUNTS = re.compile(r"\bhow many\b|\bnumber of\b")
 UNKNOWN = "unknown"
 _DOCUMENTS = 5
 _LEAST = 0.4  # share of the question's words that a sentence and its page must hold
@@ -46,7 +49,7 @@ def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
             return number
     if value := field_value(question, told):
         return value
-    kinds = next((patterns for kind, patterns in _KINDS if kind.search(lowered)), ())
+    kinds = _kinds_of(lowered)
     for page, sentence in _speaking(asked, told):
         if lowered.split()[0] in _YES_NO:
             return "yes"
@@ -72,6 +75,35 @@ def field_value(question: str, texts: Sequence[str]) -> str:
             if words and words <= asked - named and not {*content_words(value)} <= asked:
                 return value.rstrip(".")
     return ""
+
+
+def _kinds_of(lowered: str) -> tuple[re.Pattern[str], ...]:
+    return next((patterns for kind, patterns in _KINDS if kind.search(lowered)), ())
+
+
+def asks_for(question: str, value: str, heading: str) -> bool:
+    """Return True if a value learnt from another question is of the kind asked for, and of no other version or unit."""
+    asked, known = ({*_VERSION.findall(_DATE.sub("", _YEAR.sub("", text)))} for text in (question, heading))
+    if asked and known and not asked & known:
+        return False
+    unit = re.search(r"\bhow many (\w+)", question.lower())
+    if unit and re.search(r"[^\W\d]", value) and stem(unit[1]) not in content_words(value):
+        return False
+    kinds, dated = _kinds_of(question.lower()), _DATE.fullmatch(value) is not None
+    return any(kind.search(value) for kind in kinds) and (_DATE in kinds or not dated) if kinds else not dated
+
+
+def listed_answer(question: str, value: str, texts: Sequence[str]) -> str:
+    """Return the pages that state a value, or their number, if the question names that value; otherwise empty.
+
+    Numbers of the question that are not the value's, as in "since 2025", narrow the pages down.
+    """
+    asked, named = frozenset(content_words(question)), frozenset(content_words(value))
+    if not texts or not named <= asked:
+        return ""
+    others = [word for word in asked - named if word.isdigit() and re.search(rf"\b{word}\b", "\n".join(texts))]
+    pages = dict.fromkeys(page_of(text) for text in texts if all(re.search(rf"\b{word}\b", text) for word in others))
+    return str(len(pages)) if _COUNTS.search(question.lower()) else ", ".join(pages)
 
 
 def _speaking(asked: frozenset[str], texts: Sequence[str]) -> Iterator[tuple[str, str]]:

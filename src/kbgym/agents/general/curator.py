@@ -12,6 +12,7 @@ import re
 
 from kbgym.agents.general.evidence import Findings
 from kbgym.agents.general.fields import Field, fields_of, holds, page_of, sentences
+from kbgym.agents.general.pointers import pointer
 from kbgym.agents.general.text import content_words, look_at, split_title
 from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
 from kbgym.gym.observations import documents
@@ -155,11 +156,14 @@ def alias_start(question: str) -> str:
 
 
 def alias_of(found: Findings, evidence: list[str]) -> str:
-    """Return the text of an alias: the question, then names, descriptions and statements of its evidence.
+    """Return the text of an alias: the question, where its answer stands, then names and statements of the evidence.
 
     The answer itself and addresses are omitted.
     """
-    parts: dict[str, None] = {}
+    places = (
+        pointer(found.texts[id], found.answers, lambda one: found.relevance(content_words(one))) for id in evidence
+    )
+    parts: dict[str, None] = {f"{place}." if place else "": None for place in places}
     for id in evidence:
         text = found.texts[id]
         page = page_of(text)

@@ -8,9 +8,12 @@ words or their links.
 
 from __future__ import annotations
 
-from kbgym.agents.general.answers import best_answer, field_value
+from kbgym.agents.general.answers import asks_for, best_answer, field_value, listed_answer
+from kbgym.agents.general.fields import Field, page_of
 from kbgym.agents.general.moves import best_move
+from kbgym.agents.general.pointers import follow
 from kbgym.agents.general.seen import ReaderMemory
+from kbgym.agents.general.text import content_words
 from kbgym.gym.actions import Action, Answer
 from kbgym.gym.policy import View
 
@@ -28,9 +31,30 @@ class GeneralReader:
         for turn in view.history[self._taken :]:
             self._memory.take(turn)
         self._taken = len(view.history)
+        if value := self._from_slot(self._memory):
+            return Answer(value)
         ranked = sorted(self._memory.ranked(), key=lambda one: not one.learnt)
         told = [one.text for one in ranked if one.title or not one.links]  # an index states nothing itself
         if value := field_value(self._memory.question, told):
             return Answer(value)
         move = best_move(self._memory) if view.remaining > 1 else None
         return move.action if move else Answer(best_answer(self._memory.question, told, self._memory.listed()))
+
+    def _from_slot(self, memory: ReaderMemory) -> str:
+        """Return what the reserved slot answers: the value it points at, or the pages of its field's value."""
+        slot, seen = memory.slot, [one for one in memory.seen.values() if one is not memory.slot]
+        if slot is None:
+            return ""
+        pages = {page_of(one.text) for one in seen if one.title}
+        named = {page for page in pages if {*content_words(page)} <= memory.wanted.keys()}
+        for one in seen:
+            value = follow(slot.text, one.text) if not named or page_of(one.text) in named else ""
+            beside = (other.words for other in seen if page_of(other.text) == page_of(one.text))
+            if value and memory.relevance(slot.words.union(*beside)) and asks_for(memory.question, value, slot.text):
+                return value
+        field = Field(*slot.text.partition(". ")[0].partition(": ")[::2])
+        members = [one.text for one in seen if field.value and field.is_stated(one.text)]
+        whole = slot.opened if slot.links is None else len(members) >= slot.links
+        if not whole or any(page.lower() not in field.value.lower() for page in named):
+            return ""
+        return listed_answer(memory.question, field.value, members)

@@ -10,12 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Set
 from math import prod
+from textwrap import shorten
 
 import msgspec
 
 from kbgym.agents.general.text import content_words, names, split_title, word_set
 from kbgym.gym.actions import Read, Search
-from kbgym.gym.observations import documents
+from kbgym.gym.observations import HEADING, documents
 from kbgym.gym.policy import Turn
 from kbgym.gym.tools import PAGE_SIZE
 
@@ -69,6 +70,7 @@ class ReaderMemory:
         self.doubt = 1.0  # probability that no opened document is the one sought
         self._read: set[str] = set()  # words of the opened documents and their links
         self.actions = 0
+        self.slot: SeenDocument | None = None  # the index of the question's reserved slot
         self.marked = False  # True if observations show how many links a document has
 
     def relevance(self, words: Set[str]) -> float:
@@ -117,15 +119,17 @@ class ReaderMemory:
 
     def _learnt(self, slot: list[tuple[str, str]], links: int | None) -> None:
         """Record the reserved slot: an index that fits the question, then the first documents it links to."""
-        (index, heading), *targets = slot
+        (index, whole), *targets = slot
+        heading = shorten(whole, HEADING, placeholder=" …")  # as much as the slot shows
         value = content_words(heading.partition(". ")[0].partition(": ")[2])
         fits = bool(value) and {*value} <= self.wanted.keys()  # the index of a value in the question
         self._show(index, heading, _SAID if fits else _LEARNT * self.relevance(word_set(heading)))
         above = self.seen[index]
         self.doubt *= 1.0 - above.belief
         self._read.update(above.words, *(word_set(text) for _, text in targets))
-        if links is not None and links <= PAGE_SIZE:  # all of its links were shown
-            above.opened, above.targets = True, tuple(text for _, text in targets)
+        above.links, above.targets = links, tuple(text for _, text in targets)
+        above.opened = links is not None and links <= PAGE_SIZE  # all of its links were shown
+        self.slot = self.slot or above
         for id, text in targets:
             self._show(id, text, above.belief)
             self.seen[id].learnt = above.belief >= _FITS
