@@ -68,7 +68,7 @@ def write(folder: Path, sentences: int) -> None:
 def measure(what: str, folder: Path, sentences: int) -> dict[str, float]:
     from kbgym.corpus.documents import ReadingOptions
     from kbgym.corpus.importing import load_old, make, replace_world
-    from kbgym.corpus.sentences import split
+    from kbgym.corpus.statements import split
 
     split("Warm. Up.")
     out = folder.parent / "world"

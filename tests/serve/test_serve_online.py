@@ -21,7 +21,7 @@ from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, RolledBack
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
-from kbgym.training.gate import Gate, QAPair
+from kbgym.training.gate import Gate, qa_pair
 
 IDS = documents(family())
 QUESTION, GOLD = "Who is the baker who lives in the city of Lund?", "Ada Alm"
@@ -47,7 +47,7 @@ class Vandal(PlannedPolicy):
 
 
 def held_out(n: int = 4) -> Gate:
-    return Gate(n, [QAPair("h1", QUESTION, (GOLD,))], ReferenceReader)
+    return Gate(n, [qa_pair("h1", QUESTION, (GOLD,))], ReferenceReader)
 
 
 def test_a_question_is_answered_then_graded_then_learnt_from(place: Path) -> None:
@@ -194,7 +194,7 @@ class NeedsIndex:
 
 def test_the_gate_admits_what_helps(place: Path) -> None:
     async def work() -> None:
-        async with opened(place, gate=Gate(4, [QAPair("h1", QUESTION, (GOLD,))], NeedsIndex)) as online:
+        async with opened(place, gate=Gate(4, [qa_pair("h1", QUESTION, (GOLD,))], NeedsIndex)) as online:
             asked = await online.ask(QUESTION, "rex")
             await online.gold(asked.id, (GOLD,))
             await online.learn()
