@@ -6,7 +6,7 @@ import asyncio
 
 from turns import turn
 
-from kbgym.agents.general.answers import best_answer, field_value
+from kbgym.agents.general.answers import best_answer, record_value
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.general.text import is_telling, names, split_title
 from kbgym.gym.actions import Answer, Read, Search
@@ -123,9 +123,9 @@ def test_how_many_is_counted_over_the_pages_that_state_the_value() -> None:
 
 def test_a_field_of_the_page_that_is_named_is_the_answer_and_headings_are_none() -> None:
     texts = ["Kestrel: keeper: Jon Eide", "Petrel: keeper: Ada Ek"]
-    assert field_value("Who is the keeper of the Petrel?", texts) == "Ada Ek"
+    assert record_value("Who is the keeper of the Petrel?", texts) == "Ada Ek"
     assert (
-        field_value("Who is the keeper?", texts) == "" == field_value("Is Jon Eide the keeper of the Kestrel?", texts)
+        record_value("Who is the keeper?", texts) == "" == record_value("Is Jon Eide the keeper of the Kestrel?", texts)
     )
     assert best_answer("Which yard built the Kestrel?", ["Yard > Boats: The yard built the kestrel."]) == "unknown"
     assert best_answer("When was the Kestrel sold?", ["Gull: It was painted on 1 May 1999."]) == "unknown"

@@ -275,6 +275,10 @@ def test_calibration_keeps_right_slots_and_drops_wrong_ones() -> None:
     right = ("who bakes the bread in Fenn harbour", ("a",))
     wrong = [("old mill by Lund number 3", ("s3",)), ("mill wheel repairs", ("b",))]
     threshold = calibrate(environment, [right, *wrong])
-    (score,) = (score for id, score in environment.engine.trained.match(right[0], 2) if id == "n1")
+    trained = environment.engine.trained
+    assert trained is not None
+    (score,) = (score for id, score in trained.match(right[0], 2) if id == "n1")
     assert threshold == round(score - MARGIN, 4)
-    assert calibrate(environment, wrong) is None, "the question's own index tells nothing"
+    strict = calibrate(environment, wrong)  # the question's own index tells nothing
+    assert strict is not None and all(trained.match(text, 2)[1][1] < strict for text, _ in wrong)
+    assert calibrate(environment, [("no evidence is known", ())]) is None

@@ -14,14 +14,15 @@ _CANDIDATES = 10  # indexes searched for one that was made from other words
 
 
 def calibrate(environment: Environment, questions: Iterable[tuple[str, Collection[str]]]) -> float | None:
-    """Return the threshold that puts the most evidence on the first page, or None if no slot shows any.
+    """Return the threshold that puts the most evidence on the first page; None if no question can tell.
 
     `questions` are texts with their supports. The value of a slot is the share of the supports that it adds to the
     page, or -`COST` if it shows none. An index with the question's own text is excluded, because it is not informative
-    about other wordings.
+    about other wordings. Where slots cost more than they add, only an index that matches better than all of theirs is
+    shown.
     """
     valued = sorted((one for text, support in questions if (one := _value(environment, text, support))), reverse=True)
-    best, total, threshold = 0.0, 0.0, None
+    best, total, threshold = 0.0, 0.0, round(valued[0][0] + MARGIN, 4) if valued else None
     for place, (score, value) in enumerate(valued):
         total += value
         last_of_score = place + 1 == len(valued) or valued[place + 1][0] < score

@@ -35,6 +35,12 @@ def follow(heading: str, text: str) -> str:
     return next((value[1].strip(" .,;") for value in found if value and BLANK not in value[1]), "")
 
 
+def label_of(heading: str) -> str:
+    """Return the label of the cell that a heading points at, or an empty text."""
+    found = re.search(rf"(\w+): {BLANK}", heading)
+    return found[1] if found else ""
+
+
 def _blanked(sentence: str, answer: str) -> str:
     pattern = rf"(?<![\w.-]){re.escape(answer.strip())}(?!\w|[.-]\w)"
     return re.sub(pattern, BLANK, sentence, count=1, flags=re.IGNORECASE) if re.search(pattern, sentence, re.I) else ""

@@ -8,10 +8,10 @@ words or their links.
 
 from __future__ import annotations
 
-from kbgym.agents.general.answers import asks_for, best_answer, field_value, listed_answer
+from kbgym.agents.general.answers import asks_for, best_answer, listed_answer, record_value
 from kbgym.agents.general.fields import Field, page_of
 from kbgym.agents.general.moves import best_move
-from kbgym.agents.general.pointers import follow
+from kbgym.agents.general.pointers import follow, label_of
 from kbgym.agents.general.seen import ReaderMemory
 from kbgym.agents.general.text import content_words
 from kbgym.gym.actions import Action, Answer
@@ -35,7 +35,8 @@ class GeneralReader:
             return Answer(value)
         ranked = sorted(self._memory.ranked(), key=lambda one: not one.learnt)
         told = [one.text for one in ranked if one.title or not one.links]  # an index states nothing itself
-        if value := field_value(self._memory.question, told):
+        learnt = label_of(self._memory.slot.text) if self._memory.slot else ""
+        if value := record_value(self._memory.question, told, learnt):
             return Answer(value)
         move = best_move(self._memory) if view.remaining > 1 else None
         return move.action if move else Answer(best_answer(self._memory.question, told, self._memory.listed()))

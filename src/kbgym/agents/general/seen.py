@@ -105,7 +105,7 @@ class ReaderMemory:
                     self.ended.add(query)
                 slot = shown[PAGE_SIZE:] if page == 1 else []
                 if slot:
-                    self._learnt(slot, turn.observation.documents[PAGE_SIZE].links)
+                    self._learnt(slot, turn.observation.documents[PAGE_SIZE].links, query == self.question)
                 for place, (id, text) in enumerate(shown[: len(shown) - len(slot)], (page - 1) * PAGE_SIZE):
                     if query == self.question:
                         self._show(id, text, _BEST / (1.0 + ((place + 1) / _FALLS) ** 2), place + 1)
@@ -117,8 +117,8 @@ class ReaderMemory:
             if id in marks:
                 self.seen[id].links = marks[id]
 
-    def _learnt(self, slot: list[tuple[str, str]], links: int | None) -> None:
-        """Record the reserved slot: an index that fits the question, then the first documents it links to."""
+    def _learnt(self, slot: list[tuple[str, str]], links: int | None, own: bool) -> None:
+        """Record the reserved slot of the question's `own` search, or of another: an index, then its first targets."""
         (index, whole), *targets = slot
         heading = shorten(whole, HEADING, placeholder=" …")  # as much as the slot shows
         value = content_words(heading.partition(". ")[0].partition(": ")[2])
@@ -129,7 +129,7 @@ class ReaderMemory:
         self._read.update(above.words, *(word_set(text) for _, text in targets))
         above.links, above.targets = links, tuple(text for _, text in targets)
         above.opened = links is not None and links <= PAGE_SIZE  # all of its links were shown
-        self.slot = self.slot or above
+        self.slot = self.slot or (above if own else None)
         for id, text in targets:
             self._show(id, text, above.belief)
             self.seen[id].learnt = above.belief >= _FITS
