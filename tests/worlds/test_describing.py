@@ -30,7 +30,7 @@ CREWS = documents(
 
 def test_fields_pages_and_identifiers():
     said = describe([*BOATS, *CREWS])
-    assert said.about == "9 documents, each a sentence, an item of a list or a row of a table, from 2 pages."
+    assert said.about == "9 documents from 2 pages."
     assert [(form.form, form.example) for form in said.forms] == [
         ("PAGE > SECTION: ...", "Boats > Small: ..."),
         ("PAGE: ...", "Crews: ..."),

@@ -19,7 +19,8 @@ from kbgym.training.run import Settings
 from kbgym.training.session import Agents, Session
 from kbgym.worlds.world import World
 
-SUFFICED = 2  # a right answer within this many actions leaves nothing to learn
+SUFFICED = 2  # a right answer within this many actions leaves nothing to learn for which a curator should be paid
+UNPAID = "general"  # this curator costs nothing, and other wordings of a question profit
 NOTHING_LEARNT = Transcript("curator", "done", ())
 Curate = Callable[[Session, Lesson, Agent, Backward], Awaitable[Transcript]]
 
@@ -75,8 +76,9 @@ async def teach(lesson: Lesson, settings: Settings, agents: Agents, session: Ses
 
 
 def suffices(settings: Settings, turns: Sequence[Turn], f1: float, agenda: Sequence[IndexTask]) -> bool:
-    """Return True if a forward pass leaves nothing to learn, so that the backward pass is skipped."""
-    return settings.strategy != "paper" and not agenda and f1 == 1.0 and len(turns) <= SUFFICED
+    """Return True if a forward pass leaves nothing to learn that is worth a backward pass."""
+    skips = settings.strategy != "paper" and settings.curator != UNPAID and not agenda
+    return skips and f1 == 1.0 and len(turns) <= SUFFICED
 
 
 def backward_task(

@@ -39,8 +39,7 @@ def describe(documents: Sequence[Document]) -> Description:
     ]
     fields = _fields(read, bodies, step)
     pages = len({page for one in documents if (page := _page(one))})
-    about = f"{len(documents):,} documents, each a sentence, an item of a list or a row of a table"
-    about += f", from {pages:,} pages" if pages > 1 else ""
+    about = f"{len(documents):,} documents" + (f" from {pages:,} pages" if pages > 1 else "")
     keys = [f"a page, such as {_listed(titles)}"] if titles else []
     keys += [f"the field {label}, such as {values}" for label, (values, _) in fields.items()]
     if found := _recurring(map(_IDENTIFIER.findall, bodies)):

@@ -156,8 +156,8 @@ def task_block(task: Task) -> str:
                     *(_attempt(number, turn) for number, turn in enumerate(forward, 1)),
                     f"{_VERDICTS[verdict]} Score (F1): {f1:.2f}.",
                     f"Correct answer: {plain(golds[0])}{also}",
-                    "Name the keys this question mentioned, and make sure each has a complete index document: build "
-                    "what is missing, extend what is partial, change nothing if they are already complete.",
+                    "Make this need, in any words, cheaper to answer: build what is missing, extend what is partial, "
+                    "change nothing if it is complete already.",
                     *_agenda(agenda, forward),
                 ]
             )
