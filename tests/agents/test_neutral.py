@@ -85,7 +85,15 @@ def test_one_set_about_somebody_says_nothing_of_another() -> None:
 def test_names_are_checked_and_nobody_of_them_curates() -> None:
     assert {f"neutral:{name}" for name in NEUTRAL} <= BUILT_IN
     assert make_agent("neutral:first", "reader") is NEUTRAL["first"]
-    with pytest.raises(BadInput, match="no neutral reader 'x'; there are trusting, sceptical, first, overlap"):
+    with pytest.raises(BadInput, match="no neutral reader 'x'; there are trusting, sceptical, first, overlap, joining"):
         make_agent("neutral:x", "reader")
     with pytest.raises(BadInput, match="does not curate"):
         make_agent("neutral:first", "curator")
+
+
+def test_the_joining_reader_asks_about_several_people_at_once() -> None:
+    store = Store((*SMITHS, *LUND))
+    task = Forward("Who is the smith who lives in the city of Lund?")
+    passed = asyncio.run(play(NEUTRAL["joining"](), Environment(store, engine_of(store)), "reader", task, 15))
+    queries = [step.action.query for step in passed.steps if isinstance(step.action, Search)]
+    assert passed.answer == "Anna Berg4" and any(query.count("Anna Berg") == 3 for query in queries)

@@ -16,7 +16,7 @@ from kbgym.errors import BadInput
 
 HAND = "hand"
 PLAYED_LIVE = "play"  # the recorded name of an agent that connected and played every pass
-NEUTRAL_READERS = ("trusting", "sceptical", "first", "overlap")
+NEUTRAL_READERS = ("trusting", "sceptical", "first", "overlap", "joining")
 BUILT_IN = frozenset(
     {"reference", "reference-v3", "general", "rule", PLAYED_LIVE, *(f"neutral:{name}" for name in NEUTRAL_READERS)}
 )

@@ -3,8 +3,10 @@
 They parse questions and search like the reference reader, but differ in the results they open and trust. `trusting`
 opens results that name the key and state no fact, those with the largest share of the question's words first, and
 takes their links as complete if they match the key; `sceptical` does the same but continues paging; `first` opens the
-first such result only; `overlap` opens the result that shares most words with the query. An effect that holds for the
-reference reader alone may be specific to that reader; one that also holds for these readers is due to the store.
+first such result only; `overlap` opens the result that shares most words with the query; `joining` opens results like
+`trusting` and asks about several people in one query, which makes it the strongest of them on a flat store. An effect
+that holds for the reference reader alone may be specific to that reader; one that also holds for these readers is due
+to the store.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from collections.abc import Sequence
 
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.memory import Memory
-from kbgym.agents.reference.reader import ReferenceReader, Shown
+from kbgym.agents.reference.questions import Both, Having, NamedPerson, People, Related
+from kbgym.agents.reference.reader import Gathering, ReferenceReader, Shown
 from kbgym.agents.reference.searching import query_for
 from kbgym.agents.trust import NEUTRAL_READERS
 from kbgym.gym.actions import Action, Read
@@ -86,7 +89,71 @@ class OverlapReader(TrustingReader):
         return [one for one in best if 2 * len(searched & _words(one[1])) >= len(searched)]
 
 
-NEUTRAL = dict(zip(NEUTRAL_READERS, (TrustingReader, ScepticalReader, FirstReader, OverlapReader), strict=True))
+# Names in one query, chosen on the flat hard world of seed 20: of the documents sought, the first page shows 0.96 for a
+# job or a hobby with five names; for a city 0.77 with five and 1.00 with three; for friends 1.00 with five.
+_AT_ONCE = {"city": 3}
+_USUAL = 5
+_JOINED = {"city": "{} lives in the city of {}", "born": "{} was born on {}"}
+
+
+class JoiningReader(TrustingReader):
+    """Asks which of several people have a value: "the job of A, B, C, D or E is tanner"."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pair: tuple[IndexKey, IndexKey] | None = None
+        self._asked: set[tuple[IndexKey, str]] = set()
+
+    def _gather(self, people: People, then: str = "") -> Gathering:
+        """Find the people; if one person has both of two values, ask about each batch of members as it is found."""
+        match people:
+            case Both(Having(kind, value), Having(other, wanted)) if not then:
+                self._pair = IndexKey(kind, value), IndexKey(other, wanted)
+                yield from self._enumerate(IndexKey(kind, value, other))
+                self._pair = None
+                if not self.memory.solve(people):
+                    yield from self._narrow(self.memory.having(IndexKey(kind, value)), IndexKey(other, wanted))
+            case Both(one, Related(relation, NamedPerson(name))) if relation == "friend":
+                yield from self._gather(one)
+                yield from self._join(self.memory.solve(one), "{1} is a friend of {0}", name, _USUAL)
+                if not self.memory.solve(people):
+                    yield from super()._gather(people)
+            case _:
+                yield from super()._gather(people, then)
+
+    def _search(self, query: str, page: int) -> Steps[list[Shown]]:
+        """Search; return no result, which ends an enumeration, once somebody has both values."""
+        found = yield from super()._search(query, page)
+        if self._pair is not None:
+            one, other = self._pair
+            unknown = self._unasked(self.memory.having(one), other)
+            most = _AT_ONCE.get(other.kind, _USUAL)
+            yield from self._ask(unknown[: len(unknown) // most * most], other)
+            if {*self.memory.having(one)} & {*self.memory.having(other)}:
+                return []
+        return found
+
+    def _narrow(self, candidates: list[str], key: IndexKey) -> Gathering:
+        """Find the candidates with an attribute by asking about all whose value is unknown."""
+        yield from self._ask(self._unasked(candidates, key), key)
+
+    def _unasked(self, people: Sequence[str], key: IndexKey) -> list[str]:
+        return [one for one in people if (key, one) not in self._asked and not self.memory.related(key.kind, one)]
+
+    def _ask(self, people: Sequence[str], key: IndexKey) -> Gathering:
+        self._asked.update((key, one) for one in people)
+        wording = _JOINED.get(key.kind, f"the {key.kind} of {{}} is {{}}")
+        yield from self._join(people, wording, key.value, _AT_ONCE.get(key.kind, _USUAL))
+
+    def _join(self, people: Sequence[str], wording: str, value: str, most: int) -> Gathering:
+        for start in range(0, len(people), most):
+            *first, last = people[start : start + most]
+            names = f"{', '.join(first)} or {last}" if first else last
+            yield from super()._search(wording.format(names, value), 1)
+
+
+READERS = (TrustingReader, ScepticalReader, FirstReader, OverlapReader, JoiningReader)
+NEUTRAL = dict(zip(NEUTRAL_READERS, READERS, strict=True))
 
 
 def _words(text: str) -> frozenset[str]:
