@@ -175,13 +175,19 @@ def test_what_was_taught_is_read_from_the_trace(place: Path) -> None:
         ("When does support of Ruby 3.7 end?", "2023-06-27", []),
         ("When does support of Python 3.7 end?", "2023-06-2", []),
         ("When does support of Python 3.7 end?", "", []),
+        ("On what day does Ruby 3.8 reach its end of life (eol)?", "2024-10-07", ["d"]),
+        ("On what day does Ruby 3.8 reach its end of life (eol)?", "2019-10-14", []),
+        ("Who is the boss of Ada Alm?", "Bo Berg", []),
     ],
 )
 def test_documents_state_an_answer_about_the_subject(question: str, answer: str, found: list[str]) -> None:
     texts = {
         "a": "Python > Releases: Python 3.7: support ends 2023-06-27.",
         "b": "Python > Releases: Python 3.8: support ends 2024-10-07.",
-        "c": "Perl > Releases: nothing of the kind.",
+        "c": "Perl > Releases: nothing of the kind, reached on the last day of its life, in the end.",
+        "d": "Ruby: release: cycle 3.8: from: 2019-10-14; eol: 2024-10-07; lts. release: cycle 3.6: eol: 2023-06-27.",
+        "e": "Ada Alm's friend is Bo Berg.",
+        "f": "Ada Alm's boss is Cy Dahl.",
     }
     assert stating(question, [answer], texts) == found
 
