@@ -52,6 +52,14 @@ def _plain(name: str) -> str:
     return next((tool for tool in sorted(TOOLS, key=len, reverse=True) if name.endswith(tool)), name)
 
 
+def _names(tool: dict[str, Any]) -> list[str]:
+    """The names under which a request offers a tool, or the tools of a server."""
+    if "tools" in tool:
+        return [f"{tool['name']}__{one['name']}" for one in tool["tools"]]
+    listed = tool.get("functionDeclarations", [tool])
+    return [str(one.get("name") or one.get("function", {}).get("name")) for one in listed]
+
+
 def _text(content: Any) -> str:
     return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content or ())
 
@@ -81,10 +89,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         path = self.path.partition("?")[0]
         events = next((say for end, say in _APIS.items() if path.endswith(end)), _completions)(body, self.server.play)
-        listed = [one for tool in body.get("tools", ()) for one in tool.get("functionDeclarations", [tool])]
-        offered = [tool.get("name") or tool.get("function", {}).get("name") for tool in listed]
+        offered = [name for tool in body.get("tools", ()) for name in _names(tool)]
         if offered:
-            self.server.offered.append([str(name) for name in offered])
+            self.server.offered.append(offered)
         self._say("".join(events).encode(), "text/event-stream")
 
     def _say(self, data: bytes, kind: str) -> None:
@@ -132,7 +139,7 @@ def _completions(body: dict[str, Any], play: Play) -> list[str]:
     delta: dict[str, Any] = {"role": "assistant", "content": found}
     if not isinstance(found, str):
         names = [tool["function"]["name"] for tool in body["tools"]]
-        name = next(name for name in names if "kbgym" in name and _plain(name) == found[0])
+        name = next(name for name in names if re.search(f"kbgym_+{found[0]}$", name))
         function = {"name": name, "arguments": found[1]}
         call = {"index": 0, "id": f"c{len(calls)}", "type": "function", "function": function}
         delta = {"role": "assistant", "tool_calls": [call]}
@@ -186,7 +193,7 @@ def _contents(body: dict[str, Any], play: Play) -> list[str]:
     found = play(prompts[0], past) if prompts and names else "Over."
     part: dict[str, Any] = {"text": found}
     if not isinstance(found, str):
-        name = next(name for name in names if "kbgym" in name and _plain(name) == found[0])
+        name = next(name for name in names if re.search(f"kbgym_+{found[0]}$", name))
         part = {"functionCall": {"name": name, "args": json.loads(found[1])}}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
     candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
