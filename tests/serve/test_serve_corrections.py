@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from family import documents, family
-from mcp.client.client import Client
-from serving import HASH, Server, Tokens, client, family_store, opened, replayed
+from serving import HASH, Server, Tokens, client, family_store, opened, replayed, serving
 from test_serve_mcp import names, over_http, over_stdio
 
 from kbgym.api import import_corpus
@@ -175,13 +176,19 @@ def test_what_was_taught_is_read_from_the_trace(place: Path) -> None:
         ("When does support of Ruby 3.7 end?", "2023-06-27", []),
         ("When does support of Python 3.7 end?", "2023-06-2", []),
         ("When does support of Python 3.7 end?", "", []),
+        ("On what day does Ruby 3.8 reach its end of life (eol)?", "2024-10-07", ["d"]),
+        ("On what day does Ruby 3.8 reach its end of life (eol)?", "2019-10-14", []),
+        ("Who is the boss of Ada Alm?", "Bo Berg", []),
     ],
 )
 def test_documents_state_an_answer_about_the_subject(question: str, answer: str, found: list[str]) -> None:
     texts = {
         "a": "Python > Releases: Python 3.7: support ends 2023-06-27.",
         "b": "Python > Releases: Python 3.8: support ends 2024-10-07.",
-        "c": "Perl > Releases: nothing of the kind.",
+        "c": "Perl > Releases: nothing of the kind, reached on the last day of its life, in the end.",
+        "d": "Ruby: release: cycle 3.8: from: 2019-10-14; eol: 2024-10-07; lts. release: cycle 3.6: eol: 2023-06-27.",
+        "e": "Ada Alm's friend is Bo Berg.",
+        "f": "Ada Alm's boss is Cy Dahl.",
     }
     assert stating(question, [answer], texts) == found
 
@@ -199,71 +206,99 @@ def main(arguments: list[str]) -> int:
     return int(stopped.value.code or 0)
 
 
+# -- one scene over every transport -----------------------------------------------------------------------------------
+
+Call = Callable[..., Awaitable[dict[str, Any]]]
+WHO, IN_OTHER_WORDS = "Who is the baker of Ystad?", "Ystad has which baker?"
+PAGE = "# Ystad\n\nThe baker of Ystad is Bo Berg. He opens at six.\n\n## Harbour\n\nThe harbour of Ystad is deep.\n"
+
+
+@asynccontextmanager
+async def session_over_mcp(store: Path) -> AsyncIterator[Call]:
+    async with over_stdio(store, "--role", "curator", "--client", "ada") as mcp:
+
+        async def call(tool: str, **arguments: Any) -> dict[str, Any]:
+            result = await mcp.call_tool(tool, arguments)
+            assert not result.is_error, result.content
+            return result.structured_content or {}
+
+        yield call
+
+
+@asynccontextmanager
+async def session_over_http(store: Path) -> AsyncIterator[Call]:
+    with serving(store, "--no-auth", "--role", "curator") as server, client(server, None) as http:
+
+        async def call(tool: str, **arguments: Any) -> dict[str, Any]:
+            reply = await asyncio.to_thread(http.post, f"/v1/{tool}", json=arguments)
+            assert reply.status_code == 200, reply.text
+            found: dict[str, Any] = reply.json()
+            return found
+
+        yield call
+
+
+@asynccontextmanager
+async def session_in_python(store: Path) -> AsyncIterator[Call]:
+    with await asyncio.to_thread(connect, str(store), write=True, name="ada") as kb:
+
+        async def call(tool: str, **arguments: Any) -> dict[str, Any]:
+            found = msgspec.to_builtins(await asyncio.to_thread(getattr(kb, tool), **arguments))
+            return {"documents": found} if isinstance(found, list) else found
+
+        yield call
+
+
+async def first(call: Call, question: str) -> tuple[dict[str, Any], str]:
+    """Return what an agent would answer from, the first document that nothing supersedes, and the file behind it."""
+    shown = (await call("search", query=question))["documents"]
+    best = next(one for one in shown if not one["superseded_by"])
+    behind = [best, *(one for one in shown if one["id"] in best["links"])]
+    return best, next((one["source"]["file"] for one in behind if one["source"]), "")
+
+
 @pytest.mark.parametrize("changed", [False, True])
-def test_a_correction_outlives_another_import_and_names_what_changed(
-    tmp_path: Path, changed: bool, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("session", [session_over_mcp, session_over_http, session_in_python])
+def test_a_correction_outlives_another_import_until_it_is_undone(
+    tmp_path: Path, session: Callable[[Path], Any], changed: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files, world, store = tmp_path / "files", tmp_path / "world", tmp_path / "store"
     files.mkdir()
-    page = "# Ystad\n\nThe baker of Ystad is Bo Berg. He opens at six.\n\n## Harbour\n\nThe harbour of Ystad is deep.\n"
-    (files / "ystad.md").write_text(page)
+    (files / "ystad.md").write_text(PAGE)
     (files / "lund.md").write_text("# Lund\n\nThe baker of Lund is Ada Alm.\n")
     import_corpus(files, out=world)
     shutil.copytree(world, store)
 
-    def teach_it() -> str:
-        with connect(str(store), write=True, name="ada") as kb:
-            taught = kb.teach("Who is the baker of Ystad?", ["Cy Dahl"], answer="Bo Berg").lesson
-            assert taught is not None and taught.supersedes
-            return taught.document
+    async def taught() -> dict[str, Any]:
+        async with session(store) as call:
+            wrong, file = await first(call, WHO)
+            assert "Bo Berg" in wrong["text"] and file == "ystad.md"
+            said = await call("teach", question=WHO, answers=["Cy Dahl"], answer="Bo Berg")
+            assert said["changed"] and said["lesson"]["document"] in said["message"]
+            right, file = await first(call, IN_OTHER_WORDS)
+            assert "Cy Dahl" in right["text"] and right["id"] == said["lesson"]["document"] and file == "ystad.md"
+            return said["lesson"]  # type: ignore[no-any-return]
 
-    def asked() -> list[str]:
-        with connect(str(store)) as kb:
-            return [one.id for one in kb.search("Ystad has which baker?")]
+    async def undone() -> None:
+        async with session(store) as call:
+            right, file = await first(call, IN_OTHER_WORDS)
+            assert "Cy Dahl" in right["text"] and file == "ystad.md"
+            assert (await call("undo", iteration=lesson["iteration"]))["changed"]
+            again, file = await first(call, IN_OTHER_WORDS)
+            assert "Bo Berg" in again["text"] and file == "ystad.md"
 
-    document = teach_it()
-    assert document in asked()
-    (files / "ystad.md").write_text(page.replace("six", "seven") if changed else page)
+    lesson = asyncio.run(asyncio.wait_for(taught(), 60))
+    (files / "ystad.md").write_text(PAGE.replace("six", "seven") if changed else PAGE)
     (files / "ny.md").write_text("# Ny\n\nThe baker of Ny is Di Ek.\n")
     updating = ["import", "corpus", str(files), "--out", str(world), "--update", "--store", str(store), "--json"]
     assert main(updating) == 0
-    named = json.loads(capsys.readouterr().out)["store"]["affected"]
-    assert [one["id"] for one in named] == ([document] if changed else [])
-    assert document in asked()
+    named = json.loads(capsys.readouterr().out.splitlines()[-1])["store"]["affected"]
+    assert [one["id"] for one in named] == ([lesson["document"]] if changed else [])
     corrections = Corrections()
     (found,) = standing(corrections, StoreFolder(store).store(watch=replaying([corrections])))
     assert bool(found.changed) is changed
-    with connect(str(store), write=True, name="ada") as kb:
-        assert kb.undo(found.lesson.iteration).changed
-    assert document not in asked()
-
-
-# -- the same scene over MCP and HTTP ---------------------------------------------------------------------------------
-
-
-async def taught_and_undone(mcp: Client) -> None:
-    async def call(tool: str, **arguments: Any) -> dict[str, Any]:
-        result = await mcp.call_tool(tool, arguments)
-        assert not result.is_error, result.content
-        return result.structured_content or {}
-
-    before = (await call("search", query=OTHER_WORDS))["documents"]
-    said = await call("teach", question=QUESTION, answers=["cooper"], answer="baker")
-    after = {one["id"]: one for one in (await call("search", query=OTHER_WORDS))["documents"]}
-    correction = said["lesson"]["document"]
-    assert list(after).index(correction) < list(after).index(BAKER)
-    assert after[BAKER]["superseded_by"] == [correction]
-    await call("undo", iteration=said["lesson"]["iteration"])
-    assert (await call("search", query=OTHER_WORDS))["documents"] == before
-
-
-def test_over_stdio(place: Path) -> None:
-    async def work() -> None:
-        async with over_stdio(place, "--role", "curator", "--client", "claude") as mcp:
-            await taught_and_undone(mcp)
-
-    asyncio.run(asyncio.wait_for(work(), 60))
-    assert replayed(place)
+    asyncio.run(asyncio.wait_for(undone(), 60))
+    assert replayed(store)
 
 
 def test_over_http_for_curators_only(fresh: tuple[Server, Tokens, Path]) -> None:
@@ -273,7 +308,7 @@ def test_over_http_for_curators_only(fresh: tuple[Server, Tokens, Path]) -> None
         async with over_http(server, tokens.reader, "legacy") as rex:
             assert not {"teach", "forget", "undo"} & set(await names(rex))
         async with over_http(server, tokens.curator, "legacy") as ada:
-            await taught_and_undone(ada)
+            assert {"teach", "forget", "undo"} < set(await names(ada))
 
     asyncio.run(asyncio.wait_for(work(), 60))
     bodies = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ from kbgym.serving.corrections import converted, forget, teach, undo
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Asked, Refusal
 from kbgym.serving.mcp_tools import tools_offered
-from kbgym.serving.results import Results, SearchQuery
+from kbgym.serving.results import DocumentResult, Results, SearchQuery
 from kbgym.serving.sessions import ClientSession, act
 from kbgym.trace.backend import open_backend
 from kbgym.trace.history import Author, Blame, blame
@@ -109,7 +110,17 @@ async def _call_action(
     if caller.question is not None or wrong:
         return ToolResult(text, wrong)
     documents = await results.documents(shown_by(step.result), query)
-    return ToolResult(text, structured={"documents": msgspec.to_builtins(documents)})
+    return ToolResult(f"{text}{_files(documents)}", structured={"documents": msgspec.to_builtins(documents)})
+
+
+def _files(documents: Sequence[DocumentResult]) -> str:
+    """Return a line with the files of documents: some agents show their model only the text of a result."""
+    by_file: dict[str, list[str]] = {}
+    for one in documents:
+        if one.source is not None:
+            by_file.setdefault(one.source.file, []).append(f"[{one.id}]")
+    listed = "; ".join(f"{file}: {', '.join(ids)}" for file, ids in by_file.items())
+    return f"\nFiles: {listed}" if listed else ""
 
 
 def unfinished(failure: Failed) -> str:

@@ -16,6 +16,8 @@ from kbgym.trace.corrections import Taught
 
 _PAGES = 2  # number of results to check for each query
 _AROUND = 300  # characters around an answer that must mention the subject
+_SENTENCE_ENDS, _CLAUSE_ENDS = re.compile(r"[.!?]\s|\n"), re.compile(r"[.!?;]\s|\n")
+_DIGIT = re.compile(r"(?<![\w.])\d(?!\w|\.\d)")
 _SHARE = 0.5  # share of the question's words, by document frequency
 
 
@@ -66,36 +68,53 @@ class Teacher(PlannedPolicy):
 def stating(
     question: str, answers: Sequence[str], texts: Mapping[str, str], corrections: Collection[str] = ()
 ) -> list[str]:
-    """Return the documents that state an answer and speak of the question's subject around it.
+    """Return the documents that state an answer to the question.
 
-    Corrections contain other questions' words, so they are excluded from document frequencies.
+    If a sentence, with its page's title, has the names and numbers of the question, then the clause of the answer must
+    have another of its words, where any document has one. Otherwise the text around the answer must have the names and
+    half of the question's words, weighted by document frequency. Corrections contain other questions' words, so they
+    are excluded from document frequencies.
     """
-    wanted = set(content_words(question)).difference(*map(content_words, answers))
+    wanted = _words(question).difference(*map(_words, answers))
     holding = Counter(
-        word for id, text in texts.items() if id not in corrections for word in wanted.intersection(content_words(text))
+        word for id, text in texts.items() if id not in corrections for word in wanted.intersection(_words(text))
     )
     # A word that no document contains distinguishes none of them.
     weight = {word: math.log1p((len(texts) + 1) / (held + 0.5)) for word, held in holding.items()}
-    named = wanted.intersection(content_words(" ".join(names(question))))
-    named |= {word for word in wanted if any(map(str.isdigit, word))}
-    found = []
-    for id, text in texts.items():
-        for around in _passages(text, answers):
-            words = weight.keys() & set(content_words(around))
-            if words and named <= words and sum(weight[word] for word in words) >= _SHARE * sum(weight.values()):
-                found.append(id)
-                break
-    return found
+    named = wanted & (_words(" ".join(names(question))) | {word for word in wanted if any(map(str.isdigit, word))})
+    others = weight.keys() - named
+
+    def states(around: str, sentence: str, clause: str) -> bool:
+        if named and named <= _words(sentence):
+            return not others or not others.isdisjoint(_words(clause))
+        words = weight.keys() & _words(around)
+        return bool(words) and named <= words and sum(weight[word] for word in words) >= _SHARE * sum(weight.values())
+
+    return [id for id, text in texts.items() if any(states(*place) for place in _places(text, answers))]
 
 
-def _passages(text: str, answers: Sequence[str]) -> Iterator[str]:
-    """Yield the text around each statement of an answer, with the page's title."""
+def _words(text: str) -> set[str]:
+    """Return the content words of a text, and its numbers of one digit."""
+    return {*content_words(text), *_DIGIT.findall(text)}
+
+
+def _places(text: str, answers: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the text around each statement of an answer, its sentence and its clause, the first two with the title."""
     title, _ = split_title(text)
     for answer in answers:
         words = re.findall(r"\w+", answer)
         pattern = r"\b" + r"\W{1,3}".join(map(re.escape, words)) + r"\b"
         for place in re.finditer(pattern, text, re.IGNORECASE) if words else ():
-            yield f"{title} {text[max(0, place.start() - _AROUND) : place.end() + _AROUND]}"
+            around = text[max(0, place.start() - _AROUND) : place.end() + _AROUND]
+            sentence, clause = (_between(text, place, ends) for ends in (_SENTENCE_ENDS, _CLAUSE_ENDS))
+            yield f"{title} {around}", f"{title} {sentence}", clause
+
+
+def _between(text: str, place: re.Match[str], ends: re.Pattern[str]) -> str:
+    """Return the part of a text between two ends that contains a place."""
+    begin = max((end.end() for end in ends.finditer(text, 0, place.start())), default=0)
+    end = ends.search(text, place.end())
+    return text[begin : end.start() if end else None]
 
 
 def alias_text(question: str, evidence: Sequence[str]) -> str:
