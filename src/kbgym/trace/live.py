@@ -20,21 +20,14 @@ import msgspec
 
 from kbgym.errors import BadInput, Failed, KbgymError
 from kbgym.gym.actions import NOTHING, Action, Observation
-from kbgym.gym.environment import Environment, Ranking, SearchEngine, texts_in
+from kbgym.gym.environment import Environment, Ranking, texts_in
 from kbgym.gym.observations import Observations
+from kbgym.search.engine import Engine
 from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.trace.backend import (
-    ConnectionLost,
-    EventWriter,
-    SharedWriter,
-    StoreBackend,
-    is_url,
-    open_backend,
-    shown,
-    store_at,
-)
+from kbgym.trace import is_url, shown
+from kbgym.trace.backend import ConnectionLost, EventWriter, SharedWriter, StoreBackend, open_backend, store_at
 from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by, tunable
 from kbgym.trace.folder import TRACE, position_at
 from kbgym.trace.judge_cache import JudgeCache
@@ -74,7 +67,7 @@ class LiveStore:
     def __init__(
         self,
         where: str | Path,
-        engine: Callable[[Store], SearchEngine],
+        engine: Callable[[Store], Engine],
         listeners: Sequence[Listener] = (),
         *,
         judge: Judge | None = None,

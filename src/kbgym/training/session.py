@@ -17,12 +17,13 @@ from kbgym.canonical import sweep
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Observation
 from kbgym.gym.calibration import calibrate
-from kbgym.gym.environment import SearchEngine, Step
+from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import Grade
 from kbgym.gym.policy import Agenda, Agent, Backward, Forward, IndexTask
 from kbgym.gym.tools import Role
 from kbgym.progress import ProgressCallback
+from kbgym.search.engine import Engine
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.trace.events import TUNED, Acted, Began, Committed, Ended, Event, Graded, Noted, Phase
@@ -64,9 +65,7 @@ class Session:
     Evaluations and snapshots at the end of an epoch exist only for a store in a folder.
     """
 
-    def __init__(
-        self, run: Run, agents: Agents, engine: Callable[[Store], SearchEngine], url: str | None = None
-    ) -> None:
+    def __init__(self, run: Run, agents: Agents, engine: Callable[[Store], Engine], url: str | None = None) -> None:
         """Open the store, replay its trace and create a search engine over it."""
         if run.settings.strategy == "class" and agents.agenda is None:
             raise BadInput("the strategy class needs an agenda: give Agents one, or let agents_named make them.")
