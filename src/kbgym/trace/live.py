@@ -1,9 +1,10 @@
 """The live store, through which all processes act on a store, record events and commit them.
 
-Training and serving use it. Changes are made in a turn, which excludes others in this process and, for a store in a
-database, in all processes, after applying their commits. Recorded events belong to the open transaction. A commit ends
-it and queues it for the disk, where waiting transactions are flushed together; a database writes them when the turn
-ends. If a write fails, the store returns to its last durable state, and all waiters get the error.
+Training and serving use it. Changes are made in a turn, which excludes others in this process. Recorded events belong
+to the open transaction. A commit ends it and queues it for the disk, where waiting transactions are flushed together.
+If a write fails, the store returns to its last durable state, and all waiters get the error.
+
+A backend whose stores have several writers supplies a subclass, in which a turn excludes them too.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, suppress
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self
 
 import msgspec
 
@@ -26,13 +26,12 @@ from kbgym.search.engine import Engine
 from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.trace import is_url, shown
-from kbgym.trace.backend import ConnectionLost, EventWriter, SharedWriter, StoreBackend, open_backend, store_at
-from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by, tunable
+from kbgym.trace import is_url, plugin_for, shown
+from kbgym.trace.backend import ConnectionLost, EventWriter, StoreBackend, open_backend
+from kbgym.trace.events import ANY, Event, RolledBack, touched_by, tunable
 from kbgym.trace.folder import TRACE, position_at
 from kbgym.trace.judge_cache import JudgeCache
-from kbgym.trace.replay import Listener, catch_up, committed, replay, replaying
-from kbgym.trace.write_lock import WriteLock
+from kbgym.trace.replay import Listener, committed, replay, replaying
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
 
@@ -63,6 +62,14 @@ def snapshot_of(now: Environment, iteration: int) -> Snapshot:
 
 class LiveStore:
     """The newest state of a store, with its search and its trace."""
+
+    shared = False  # True if other processes may write concurrently
+
+    def __new__(cls, where: str | Path, *_: Any, **__: Any) -> Self:
+        """Create an instance of the backend's own class, if it has one."""
+        kind: type[Any] = plugin_for(str(where)).live_store() if is_url(where) else cls
+        made: Self = object.__new__(kind)
+        return made
 
     def __init__(
         self,
@@ -98,7 +105,6 @@ class LiveStore:
         self._flushing: asyncio.Task[None] | None = None
         self.last: asyncio.Future[None] | None = None  # done when all commits are durable
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # documents whose last change is not durable
-        self._write_lock: WriteLock | None = None  # only if others may write
         self._lost = False  # the durable state could not be reloaded yet
         self._snapshot: Snapshot | None = None
         self._lock = asyncio.Lock()
@@ -122,26 +128,13 @@ class LiveStore:
     def _open_writer(self, embedder: str, settings: dict[str, Any]) -> StoreBackend:
         """Open the store for writing or reading, taking the file's lock before the trace is replayed."""
         place = open_backend(self.where)
-        if self.writes and place.genesis is None:
-            self._writer = place.start(embedder, settings)
-            if not self._writer.shared:
-                return place
-            self._writer.close()
-            place = open_backend(self.where)
-        if self.writes or self.folder is None:
-            self._writer = place.resume()
-            if self._writer.shared:
-                self._write_lock = WriteLock(cast(SharedWriter, self._writer), self._thread, self._follow, self._return)
+        if self.writes:
+            self._writer = place.start(embedder, settings) if place.genesis is None else place.resume()
         return place
 
     @property
     def store(self) -> Store:
         return self.environment.store
-
-    @property
-    def shared(self) -> bool:
-        """Return True if other processes may write concurrently."""
-        return self._write_lock is not None
 
     def _settle(self, place: StoreBackend) -> None:
         self.iteration, self._position = place.iteration, place.position
@@ -162,85 +155,34 @@ class LiveStore:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[None]:
-        """Exclude all other writers.
+        """Exclude all other writers."""
+        self._check_writable()
+        async with self._lock:
+            await self._refresh()
+            try:
+                yield
+            finally:
+                self._recover()
 
-        In a database, all events recorded inside are durable when the turn ends, or the turn raises an error.
-        """
+    def _check_writable(self) -> None:
         if not self.writes:
             raise BadInput(f"{self.name} was opened for reading only.")
-        await self._lock.acquire()
-        try:
-            await self._refresh(take=True)
-        except BaseException:
-            self._lock.release()
-            raise
-        before, error = len(self._closed), None
-        try:
-            yield
-        except BaseException as caught:
-            error = caught
-            raise
-        finally:
-            if self._write_lock is None:
-                self._recover()
-                self._lock.release()
-            else:  # cancellation of the caller must not leave the turn half finished
-                await asyncio.shield(asyncio.get_running_loop().create_task(self._end(self._write_lock, before, error)))
 
-    async def _refresh(self, take: bool = False) -> None:
+    async def _refresh(self) -> None:
+        """Apply the commits of others."""
+        self._check_state()
+        if self._writer is None and self.folder is not None:
+            trace = self.folder / TRACE
+            if trace.exists() and trace.stat().st_size != self._size:
+                self._return()
+
+    def _check_state(self) -> None:
+        """Reload the durable state if that is still due."""
         if self._lost:
             try:
                 self._return()
             except BadInput as error:  # the store on disk has changed, so no request is at fault
                 raise Failed(str(error)) from error
-        if self._write_lock is not None:
-            if self._write_lock.held is not None:  # others cannot have committed
-                return
-            await (self._write_lock.take() if take else self._write_lock.refresh())
-        elif self._writer is None and self.folder is not None:
-            trace = self.folder / TRACE
-            if trace.exists() and trace.stat().st_size != self._size:
-                self._return()
-
-    async def _end(self, turn: WriteLock, before: int, error: BaseException | None) -> None:
-        """End a turn; waiting tasks of this process share this turn of the database."""
-        held = turn.held
-        try:
-            if error is None and self._open:
-                self.commit()
-            if error is not None and (self._open or len(self._closed) > before):
-                await self._abandon(turn, before, error)
-                return
-            mine = self._closed[-1][1] if len(self._closed) > before else None
-        finally:
-            self._lock.release()
-        async with self._lock:
-            if turn.held is held:
-                await self._write(turn)
-        if mine is not None:
-            await mine
-
-    async def _abandon(self, turn: WriteLock, before: int, error: BaseException) -> None:
-        """Undo a failed turn, keeping the changes of earlier ones in the same database turn."""
-        self._open, undone = [], self._closed[before:]
-        del self._closed[before:]
-        await self._write(turn)
-        self._give_up(undone, KbgymError(str(error)))
-        self._recover()
-
-    async def _write(self, turn: WriteLock) -> None:
-        """End the turn of the database, if one is held, writing all transactions committed in it."""
-        if turn.held is None:
-            return
-        done, self._closed = self._closed, []
-        try:
-            await turn.end([event for events, _ in done for event in events])
-        except KbgymError as trouble:
-            self._give_up(done, trouble)
-            self._recover()
-        else:
-            self.flushes += bool(done)
-            self._written(done)
 
     # -- acting -------------------------------------------------------------------------------------------------------
 
@@ -257,8 +199,6 @@ class LiveStore:
 
     def commit(self) -> asyncio.Future[None]:
         """End the open transaction; the future is done when it is durable."""
-        if self._write_lock is not None and self._write_lock.held is None:
-            raise RuntimeError("a shared store is changed in a turn")
         if self._lost:
             raise Failed(f"{self.name}: what this was built on could not be written.")
         self.iteration += 1
@@ -273,9 +213,13 @@ class LiveStore:
         self.last = durable
         self._unwritten.update(dict.fromkeys(touched_by(events), durable))
         self.commits += 1
-        if not self.shared and self._flushing is None:
-            self._flushing = asyncio.get_running_loop().create_task(self._flush())
+        self._write_soon()
         return durable
+
+    def _write_soon(self) -> None:
+        """Write closed transactions in the background."""
+        if self._flushing is None:
+            self._flushing = asyncio.get_running_loop().create_task(self._flush())
 
     def unwritten(self, ids: Iterable[str]) -> set[asyncio.Future[None]]:
         """Return futures that complete once these documents are durable in their current state."""
@@ -330,8 +274,6 @@ class LiveStore:
     def _return(self) -> None:
         """Reload the durable state of the store."""
         place = open_backend(self.where)
-        if self._write_lock is not None:
-            self._write_lock.resync(place)
         self._settle(place)
         self._open = []
         for listener in self.listeners:
@@ -339,27 +281,6 @@ class LiveStore:
         self.sync_to(place.store(watch=self._replayed))
         place.close()
         self._lost = False
-
-    async def _follow(self) -> None:
-        """Apply the commits of others to the store, its search and the listeners."""
-        arrived = self._write_lock.arrived if self._write_lock else []
-        if not (events := tuple(arrived)):
-            return
-        earlier = partial(store_at, self.where)
-        made = [event.action for event in events if isinstance(event, Acted)]
-        await self.environment.engine.prepare([text for action in made for text in texts_in(action)])
-        if any(isinstance(event, Imported | RolledBack) for event in events):
-            self.sync_to(catch_up(self.store.copy(), events, self.iteration, earlier, self._replayed))
-        else:
-            catch_up(self.store, events, self.iteration, earlier, self._followed)
-        if isinstance(last := events[-1], Committed):
-            self.iteration, self._position = last.iteration, last.position
-        del arrived[: len(events)]
-
-    def _followed(self, event: Event, store: Store) -> None:
-        if isinstance(event, Acted):
-            self.environment.update_index(event.result)
-        self._replayed(event, store)
 
     def snapshot(self) -> Snapshot:
         """Return a snapshot of the store; callers at the same iteration share one."""
