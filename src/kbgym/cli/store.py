@@ -143,7 +143,7 @@ def export_command(place: str, format_: str, out: Path, formulas: bool) -> Print
 
     \b
     Example:
-      kbgym store export runs/first --format graphml --out first.graphml
+      kbgym store export runs/first --format csv --out first
     """
     with open(place) as opened:
         store = opened.store

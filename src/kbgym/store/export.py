@@ -1,9 +1,8 @@
-"""Export a store as JSON lines, GraphML or CSV, atomically."""
+"""Export a store as JSON lines or CSV, atomically."""
 
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +14,6 @@ from kbgym.sanitize import safe_cell
 from kbgym.store.record import Record
 from kbgym.store.store import Store
 
-# Characters that XML 1.0 cannot represent, even escaped.
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FIELDS = ("text", "origin", "flag", "absorbed")
 
 
@@ -36,24 +33,6 @@ def _jsonl(store: Store, out: Path, _: bool) -> None:
             file.write(encode(record).decode() + "\n")
 
 
-def _graphml(store: Store, out: Path, _: bool) -> None:
-    from xml.sax.saxutils import escape, quoteattr  # this import loads the HTTP modules
-
-    with _whole_file(out) as file:
-        file.write('<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
-        for field in _FIELDS:
-            file.write(f'<key id="{field}" for="node" attr.name="{field}" attr.type="string"/>\n')
-        file.write('<graph edgedefault="directed">\n')
-        for record in store:
-            values = zip(_FIELDS, _values(record), strict=True)
-            data = "".join(f'<data key="{key}">{escape(_xml(value))}</data>' for key, value in values if value)
-            file.write(f"<node id={quoteattr(_xml(record.id))}>{data}</node>\n")
-        for record in store:
-            for target in record.links:
-                file.write(f"<edge source={quoteattr(_xml(record.id))} target={quoteattr(_xml(target))}/>\n")
-        file.write("</graph>\n</graphml>\n")
-
-
 def _csv(store: Store, out: Path, formulas: bool) -> None:
     cell: Callable[[str], str] = str if formulas else safe_cell
     with atomic_dir(out) as folder:
@@ -69,15 +48,11 @@ def _csv(store: Store, out: Path, formulas: bool) -> None:
                 links.writerows((cell(record.id), place, cell(target)) for place, target in targets)
 
 
-FORMATS: dict[str, Callable[[Store, Path, bool], None]] = {"jsonl": _jsonl, "graphml": _graphml, "csv": _csv}
+FORMATS: dict[str, Callable[[Store, Path, bool], None]] = {"jsonl": _jsonl, "csv": _csv}
 
 
 def _values(record: Record) -> tuple[str, str, str, str]:
     return record.text, record.origin or "", record.flag, encode(record.absorbed).decode() if record.absorbed else ""
-
-
-def _xml(text: str) -> str:
-    return _NOT_XML.sub("\ufffd", text)
 
 
 @contextmanager

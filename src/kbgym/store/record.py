@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -103,6 +103,14 @@ class Base(Protocol):
 
     def carriers(self, origin: str) -> Sequence[str]:
         """Return the documents that represent an origin or absorbed it, in order."""
+
+    def indexes(
+        self, gone: Sequence[str], changed: Sequence[tuple[str, str]], embedder: Any, search: Any, tick: Any = None
+    ) -> Any:
+        """Return an index of vectors and one of words (see `search`) over these documents and changes to them.
+
+        `gone` are the ids of documents that were changed or removed, `changed` the texts of changed and new ids.
+        """
 
     def __iter__(self) -> Iterator[Record]: ...
 

@@ -7,7 +7,6 @@ trace has their steps in the order in which they took effect.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -74,7 +73,6 @@ class Session:
         self.progress = Progress()
         self.tick: ProgressCallback | None = None
         self.ended = 0  # lessons taught in this session
-        self._started: dict[Lesson, float] = {}
         self._restoring = url is None
         self.clear()
         sweep(run.folder / "snapshots")
@@ -145,7 +143,6 @@ class Session:
 
     async def begin(self, lesson: Lesson) -> LessonState:
         """Start a lesson, or return the state of one that was interrupted."""
-        self._started[lesson] = time.perf_counter()
         if lesson.key not in self.progress.begun:
             async with self.live.write():
                 self.live.record(self._began(self.progress.last + 1, "forward", lesson))
@@ -188,7 +185,6 @@ class Session:
             await asyncio.shield(durable)
             if ends:
                 self.run.snapshot(self.store, self.iteration)
-            self.run.timed("iteration", time.perf_counter() - self._started.pop(lesson), iteration=self.iteration)
         if self.tick:
             self.tick(self.position, len(self.lessons), self._summary())
 

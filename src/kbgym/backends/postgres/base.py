@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from kbgym.backends.postgres import server as server_module
+from kbgym.backends.postgres.cache import LRUCache
 from kbgym.backends.postgres.server import Server
 from kbgym.backends.postgres.store_layer import StoreLayer
 from kbgym.backends.postgres.tables import Meta, record_reader, text_hash
@@ -23,7 +24,6 @@ from kbgym.backends.postgres.url import DatabaseAddress
 from kbgym.errors import Missing
 from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind
-from kbgym.search.cache import LRUCache
 from kbgym.store import Record
 from kbgym.store.record import Counts, normalised
 

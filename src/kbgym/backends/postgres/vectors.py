@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kbgym.backends.postgres.cache import LRUCache
 from kbgym.backends.postgres.tables import highest, is_labelled, make_once
 from kbgym.errors import Missing
 from kbgym.progress import ProgressCallback
-from kbgym.search.cache import LRUCache
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.index import BESIDE, Hit, LayeredIndex, check_page, check_shape, page_of
 

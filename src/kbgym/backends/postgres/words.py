@@ -16,10 +16,10 @@ from functools import partial
 from itertools import accumulate, combinations, dropwhile, islice
 from typing import TYPE_CHECKING
 
+from kbgym.backends.postgres.cache import LRUCache
 from kbgym.backends.postgres.tables import drop_derived, highest, is_labelled, make_once
 from kbgym.progress import ProgressCallback
 from kbgym.search.bm25 import BM25Index, Weighed, WordIndex, WordPart, weigh
-from kbgym.search.cache import LRUCache
 from kbgym.search.index import Hit, Layered
 from kbgym.search.terms import terms
 
