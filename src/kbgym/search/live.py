@@ -21,7 +21,6 @@ from kbgym.search.bm25 import BM25Index, WordIndex, WordPart
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import DEPTH, Beside, Engine, Vector
 from kbgym.search.index import ExactIndex, Hit, Layered, LayeredIndex, VectorIndex
-from kbgym.search.ranking import FIRST
 
 # A text of this many characters takes ten times as long as a typical query. One thread embeds such texts.
 LONG = 300
@@ -109,6 +108,7 @@ class EmbeddingQueue:
 
 
 _READ = 1_024  # texts whose hits, read from a base, are cached
+_FIRST = 50  # hits read ahead
 
 
 class QueuedEngine(Engine):
@@ -164,12 +164,12 @@ class LiveEngine(QueuedEngine):
     async def _read_one(self, text: str) -> None:
         near: list[Hit] = []
         if (ahead := getattr(self.index, "ahead", None)) is not None:
-            depth = DEPTH if self.kind == "hybrid" else FIRST
+            depth = DEPTH if self.kind == "hybrid" else _FIRST
             near = await asyncio.to_thread(ahead, self.embedding(text), depth)
         words: Any = self.words
         if hasattr(words, "ahead") and len(text) < LONG:  # long texts are rarely searched for by words
             await asyncio.to_thread(words.ahead, text)
-            await asyncio.to_thread(words.read(text, FIRST, [id for id, _ in near]))
+            await asyncio.to_thread(words.read(text, _FIRST, [id for id, _ in near]))
         self._read[text] = True
 
     def overlay(self) -> Overlay:
