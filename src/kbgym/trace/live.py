@@ -23,7 +23,6 @@ from kbgym.gym.actions import NOTHING, Action, Observation
 from kbgym.gym.environment import Environment, Ranking, texts_in
 from kbgym.gym.observations import Observations
 from kbgym.search.engine import Engine
-from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.trace import is_url, plugin_for, shown
@@ -40,7 +39,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     """A read-only store and its search after an iteration."""
 
     store: Store
-    engine: Overlay
+    engine: Engine
     iteration: int
     ranking: Ranking = "paper"
     observations: Observations = "paper"
@@ -49,15 +48,8 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         return Environment(self.store, self.engine, ranking=self.ranking, observations=self.observations)
 
 
-def overlay_of(environment: Environment) -> Overlay:
-    """Return a snapshot of the search on which edits can be staged."""
-    if not isinstance(environment.engine, LiveEngine):
-        raise TypeError("a store whose edits are staged needs a search with overlays")
-    return environment.engine.overlay()
-
-
 def snapshot_of(now: Environment, iteration: int) -> Snapshot:
-    return Snapshot(now.store.copy().freeze(), overlay_of(now), iteration, now.ranking, now.observations)
+    return Snapshot(now.store.copy().freeze(), now.engine.overlay(), iteration, now.ranking, now.observations)
 
 
 class LiveStore:
@@ -288,10 +280,6 @@ class LiveStore:
             self._snapshot = snapshot_of(self.environment, self.iteration)
         return self._snapshot
 
-    def overlay(self) -> Overlay:
-        """Return a snapshot of the search on which edits can be staged."""
-        return overlay_of(self.environment)
-
     async def roll_back(self, to: int, reason: str = "") -> int:
         """Return to an earlier iteration by adding to the history, and return the new iteration."""
         async with self.write():
@@ -319,7 +307,6 @@ class LiveStore:
             await self.durable()
         finally:
             self._thread.shutdown(wait=True)
-            if isinstance(self.environment.engine, LiveEngine):
-                self.environment.engine.embedding.close()
+            self.environment.engine.close()
             if self._writer is not None:
                 self._writer.close()

@@ -27,6 +27,7 @@ from kbgym.search.index import BESIDE, Hit, LayeredIndex, check_page, check_shap
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.base import DatabaseBase
+    from kbgym.backends.postgres.prefetch import Prefetch
     from kbgym.backends.postgres.server import Connection
 
 EXACT_UP_TO = 20_000
@@ -192,6 +193,8 @@ class PgVectorIndex:
 
 class DatabaseIndex(LayeredIndex):
     """The vectors of a base, and changes in memory on top."""
+
+    prefetch: Prefetch
 
     def ahead(self, vector: ArrayLike, end: int) -> list[Hit]:
         """Prefetch the base's first hits into the cache, in any thread."""
