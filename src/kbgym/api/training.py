@@ -90,14 +90,14 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Progress
             raise BadInput("the gate judges one lesson at a time, which a store shared with others does not allow.")
         there = not run.world.documents  # and nothing is written locally
         began = None if there else fingerprint_of(read_records(run.folder))
-        _check_database(url, began, settings.embedder, recorded_settings(settings, agents))
+        check_database(url, began, settings.embedder, recorded_settings(settings, agents))
     beside = beside_on_page(run.world.documents)
     vectors = embedder_named(settings.embedder)
     made = live_engine_for if settings.gate else engine_for  # staged edits are searched in an overlay
     return Trainer(run, agents, lambda store: made(store, vectors, tick, settings.search, beside), url)
 
 
-def _check_database(url: str, initial: str | None, embedder: str, settings: dict[str, Any]) -> None:
+def check_database(url: str, initial: str | None, embedder: str, settings: dict[str, Any]) -> None:
     """Start the trace of a store in a database, or raise BadInput if it began with other documents or settings.
 
     Args:
