@@ -265,7 +265,7 @@ def test_a_head_that_cannot_be_written_keeps_nobody_from_committing(tmp_path: Pa
 
 def test_nothing_is_written_through_a_link(place: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    for name in ("trace.head", "prequential.jsonl", "timing.jsonl", "exams", "snapshots", "report", "cassette.jsonl"):
+    for name in ("trace.head", "prequential.jsonl", "exams", "snapshots", "report", "cassette.jsonl"):
         path = place / name
         kept = path.read_bytes() if path.exists() else None
         path.unlink(missing_ok=True)

@@ -51,7 +51,7 @@ def test_what_is_no_run_or_a_damaged_one_is_said(tmp_path: Path) -> None:
             Run(tmp_path)
 
 
-def test_snapshots_exams_and_clocks(run: Run) -> None:
+def test_snapshots_and_exams(run: Run) -> None:
     store = Store([source("a", "A."), Record("n1", "Both.", ("a",), flag="authored")])
     assert not run.has_snapshot(7)
     run.snapshot(store, 7)
@@ -64,14 +64,6 @@ def test_snapshots_exams_and_clocks(run: Run) -> None:
     for _ in range(2):
         assert run.exam_path("flat-both") == run.folder / "exams" / "flat-both.jsonl"
     assert (run.folder / "exams").is_dir()
-    run.timed("iteration", 0.12345678, iteration=3)
-    run.timed("exam", 2)
-    lines = [json.loads(line) for line in (run.folder / "timing.jsonl").read_text().splitlines()]
-    assert [(line["what"], line["seconds"], line.get("iteration")) for line in lines] == [
-        ("iteration", 0.123457, 3),
-        ("exam", 2, None),
-    ]
-    assert all(line["at"] > 1.7e9 for line in lines)
 
 
 def test_a_strategy_that_is_no_name_is_rejected(run: Run) -> None:

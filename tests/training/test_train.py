@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from functools import partial
 from pathlib import Path
 
@@ -115,9 +114,6 @@ def test_whoever_watches_is_told_how_far_it_is_and_how_it_goes(tmp_path, start):
         store, recent = folder.store(done), grades[max(0, done - 20) : done]
         f1 = sum(recent) / len(recent)
         assert note == f"forward F1 {f1:.2f}  documents {len(store):,}  links {store.links:,}"
-    timed = [json.loads(line) for line in (tmp_path / "run" / "timing.jsonl").read_text().splitlines()]
-    assert [(line["what"], line["iteration"]) for line in timed] == [("iteration", n) for n in range(1, 25)]
-    assert all(0 < line["seconds"] < 100 for line in timed)
     assert sorted(path.name for path in (tmp_path / "run/snapshots").iterdir()) == ["12.jsonl", "24.jsonl"]
 
 

@@ -17,6 +17,7 @@ from pickling_engine import FOLDER
 from postgres import MISSING, Cluster, installed
 
 from kbgym.api.factory import agents_named, embedder_named
+from kbgym.api.training import check_database
 from kbgym.backends.postgres.backend import PostgresBackend
 from kbgym.backends.postgres.tables import read_meta
 from kbgym.cli.main import run as verb
@@ -30,7 +31,7 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.training.lessons import schedule
 from kbgym.training.run import Run, Settings
 from kbgym.training.session import recorded_settings
-from kbgym.training.trainer import Trainer, check_database
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(installed() is None, reason=MISSING)]

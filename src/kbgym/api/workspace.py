@@ -35,7 +35,6 @@ from kbgym.api.factory import (
 )
 from kbgym.canonical import read_lines, refuse_links
 from kbgym.errors import BadInput, Missing
-from kbgym.gym import environment
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import PAGE_SIZE
 from kbgym.progress import ProgressCallback
@@ -52,6 +51,7 @@ from kbgym.worlds.world import Question, Source, World
 
 if TYPE_CHECKING:  # exams and arms are loaded on use, to keep imports fast for search
     from kbgym.agents.llm.connect import Models
+    from kbgym.search.engine import Engine
     from kbgym.training.exam import Row, Summary
     from kbgym.training.exam_header import ExamHeader
 
@@ -140,7 +140,7 @@ class Workspace:
             self.folder, self.at = folder_and_iteration(where)
             initial_file(self.folder)  # rejects anything but a store
         self._world, self._changes = world, changes
-        self._engine: environment.SearchEngine | None = None
+        self._engine: Engine | None = None
         self._has_own_store = False  # exams of a hand-made store are not the run's
         self._brief = False  # few searches: building a graph would not pay
 
@@ -293,11 +293,11 @@ class Workspace:
         return {id: source for id in ids if id in known and (source := known[id].source) is not None}
 
     @property
-    def engine(self) -> environment.SearchEngine:
+    def engine(self) -> Engine:
         """Return the search engine of the store; the first call embeds the documents."""
         return self.embedded()
 
-    def embedded(self, tick: ProgressCallback | None = None) -> environment.SearchEngine:
+    def embedded(self, tick: ProgressCallback | None = None) -> Engine:
         """Return the search engine, with every document embedded once."""
         if self._engine is None:
             from kbgym.baselines import engine_for_arm

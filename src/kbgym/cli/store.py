@@ -135,19 +135,18 @@ def _measured(index: dict[str, Any]) -> str:
 @place("STORE")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A file; for csv a folder.")
-@click.option("--formulas", is_flag=True, help="CSV as it is, also what a spreadsheet would carry out.")
-def export_command(place: str, format_: str, out: Path, formulas: bool) -> Printed:
-    """Write a store for other programs: JSON lines, GraphML or CSV, all or nothing.
+def export_command(place: str, format_: str, out: Path) -> Printed:
+    """Write a store for other programs: JSON lines or CSV, all or nothing.
 
-    In CSV, text that a spreadsheet would read as a formula is quoted, unless --formulas is given.
+    In CSV, text that a spreadsheet would read as a formula is prefixed with a quote.
 
     \b
     Example:
-      kbgym store export runs/first --format graphml --out first.graphml
+      kbgym store export runs/first --format csv --out first
     """
     with open(place) as opened:
         store = opened.store
-    export(store, format_, out, formulas)
+    export(store, format_, out)
     result = {"out": str(out), "format": format_, "documents": len(store), "links": store.links}
     return result, f"{out}: {len(store):,} documents, {store.links:,} links."
 

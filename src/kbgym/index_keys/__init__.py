@@ -7,17 +7,5 @@ attribute (`job`), all people in a relation to a person (`friend`), or, with `th
 
 from kbgym.index_keys.recognise import IndexKey, KeyVocabulary, Span, names, worded_key
 from kbgym.index_keys.same import RuleJudge, same_key, signature
-from kbgym.index_keys.vocabulary import tokens, words_of
 
-__all__ = [
-    "IndexKey",
-    "KeyVocabulary",
-    "RuleJudge",
-    "Span",
-    "names",
-    "same_key",
-    "signature",
-    "tokens",
-    "worded_key",
-    "words_of",
-]
+__all__ = ["IndexKey", "KeyVocabulary", "RuleJudge", "Span", "names", "same_key", "signature", "worded_key"]

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from kbgym import plugins
 from kbgym.errors import BadInput, Missing
 from kbgym.progress import ProgressCallback
-from kbgym.search.base import SearchKind, TextBase, search_named
+from kbgym.search.base import SearchKind, search_named
 from kbgym.search.bm25 import BM25Index, WordIndex
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import Beside, Engine
@@ -104,8 +104,9 @@ def _indexes(
     if isinstance(texts, Store):
         gone, records = texts.since_base()
         pairs = [(record.id, record.text) for record in records]
-        if texts.base is not None:
-            return cast(TextBase, texts.base).indexes(gone, pairs, embedder, kind, tick)
+        if (base := texts.base) is not None:
+            found: tuple[VectorIndex, WordIndex | None] = base.indexes(gone, pairs, embedder, kind, tick)
+            return found
     else:
         pairs = list(texts)
     words = None if kind == "vectors" else BM25Index()

@@ -19,15 +19,9 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _special = re.compile("(" + "|".join(map(re.escape, SPECIAL)) + ")")
 
 # Blocks in which each character is a separate word, as in the training of the model.
-_ideographs = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B920, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
+_IDEOGRAPH = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
 
 
@@ -48,7 +42,7 @@ def _clean(character: str) -> str:
         return " "
     bare = (c for c in unicodedata.normalize("NFD", character) if unicodedata.category(c) != "Mn")
     lower = "".join(f" {c} " if _is_punctuation(c) else c for c in "".join(c.lower() for c in bare))
-    return f" {lower} " if any(low <= ord(character) <= high for low, high in _ideographs) else lower
+    return f" {lower} " if _IDEOGRAPH.match(character) else lower
 
 
 def _is_punctuation(character: str) -> bool:

@@ -12,9 +12,8 @@ from cachetools import LRUCache
 from msgspec import Meta
 
 from kbgym.gym.actions import Found, Invalid, Search, shown_by
-from kbgym.gym.environment import Environment, Step
+from kbgym.gym.environment import Environment, Step, corrections_first
 from kbgym.gym.tools import MOST_PAGE, MOST_TEXT, PAGE_SIZE, check
-from kbgym.search.ranking import corrections_first
 from kbgym.serving.learning.question_log import Refusal
 from kbgym.serving.sessions import ActionOutcome, ClientSession, act
 from kbgym.store import Store

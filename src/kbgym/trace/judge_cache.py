@@ -6,13 +6,13 @@ in between are judged in further rounds, and finally under the lock. The trace k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from cachetools import LRUCache
 
-from kbgym.gym.actions import Action, Add, Edit
+from kbgym.gym.actions import Action
 from kbgym.gym.environment import Environment
-from kbgym.store.guard import NEIGHBOURS, Judge, verdict
+from kbgym.store.guard import Judge
 
 _ROUNDS = 3
 _MAX_VERDICTS = 1_000
@@ -38,21 +38,10 @@ class JudgeCache:
         return same
 
     async def prepare(self, actions: Sequence[Action], environment: Environment) -> None:
-        """Ask the judge about the neighbours of the actions' sentences, until a round has no new pairs."""
+        """Ask about the sentences of actions in an environment with this judge, until a round has no new pairs."""
         for _ in range(_ROUNDS):
             asked = self._asked
-            for text, exclude in (sentence for action in actions for sentence in _sentences(action, environment)):
-                near = environment.engine.nearest(text, NEIGHBOURS, exclude)
-                await verdict(text, near, environment.text_of, self, environment.same_index)
+            for action in actions:
+                await environment.judged(action)
             if self._asked == asked:
                 return
-
-
-def _sentences(action: Action, environment: Environment) -> Collection[tuple[str, tuple[str, ...]]]:
-    """Return the sentences to judge with their neighbours; a sentence with equal text in the store needs no judge."""
-    match action:
-        case Add(text) if environment.store.same_text(text) is None:
-            return ((text, ()),)
-        case Edit(id, text) if environment.store.same_text(text, other_than=id) is None:
-            return ((text, (id,)),)
-    return ()

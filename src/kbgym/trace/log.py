@@ -199,8 +199,6 @@ def verified(path: Path | str, number: int, line: bytes, chain: str) -> tuple[Ev
 class TraceWriter:
     """An `EventWriter` that appends whole transactions and rejects a second process."""
 
-    shared = False
-
     def __init__(self, path: Path, reading: TraceReading | None) -> None:
         """Continue after a reading, truncating uncommitted data; without one, start a new file."""
         self._path = path

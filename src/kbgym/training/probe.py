@@ -49,11 +49,7 @@ def probe_run(run: Run, n: int | None = 34, seed: int = 0) -> Probe:
 
 
 def gradient(
-    world: World,
-    trained: Sequence[Question],
-    n: int | None = 34,
-    seed: int = 0,
-    also: Sequence[Question] = (),
+    world: World, trained: Sequence[Question], n: int | None = 34, seed: int = 0, also: Sequence[Question] = ()
 ) -> Probe:
     """Draw the groups for a store trained on these questions; with `n` None, use all trained questions.
 
@@ -105,10 +101,7 @@ def held_out(world: World, trained: Sequence[Question], n: int | None = 34, seed
     seen = dict.fromkeys(question.text for question in trained)
     asked = {question.text: question for question in trained}
     test = [question for name in ("test_in", "test_out") for question in world.split(name)]
-    groups = {
-        "trained": list(asked.values()),
-        "unseen": [question for question in test if question.text not in seen],
-    }
+    groups = {"trained": list(asked.values()), "unseen": [question for question in test if question.text not in seen]}
     if not groups["unseen"]:
         raise BadInput("this world has no test question that was not trained on, so nothing can be compared.")
     chosen: dict[str, tuple[Question, ...]] = {}

@@ -4,7 +4,6 @@ run.json        resolved settings, versions and hashes, written first
 world/          documents.jsonl, questions.jsonl, world.json
 records.jsonl   the initial store, if it is not the world's documents
 trace.jsonl     every action and result; deterministic, hash-chained
-timing.jsonl    durations, which replay ignores
 snapshots/      the store at each epoch's end; derived, may be deleted
 exams/          a file of rows per exam
 report/
@@ -12,10 +11,7 @@ report/
 
 from __future__ import annotations
 
-import json
-import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -148,9 +144,3 @@ class Run:
         folder = self.folder / "exams"
         folder.mkdir(exist_ok=True)
         return folder / f"{name}.jsonl"
-
-    def timed(self, what: str, seconds: float, **more: Any) -> None:
-        """Append a duration to `timing.jsonl`, which replay ignores."""
-        line = {"at": round(time.time(), 3), "what": what, "seconds": round(seconds, 6), **more}
-        with (self.folder / "timing.jsonl").open("a", encoding="utf-8") as out:
-            out.write(json.dumps(line) + "\n")

@@ -7,7 +7,6 @@ trace has their steps in the order in which they took effect.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,12 +16,13 @@ from kbgym.canonical import sweep
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Observation
 from kbgym.gym.calibration import calibrate
-from kbgym.gym.environment import SearchEngine, Step
+from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import Grade
 from kbgym.gym.policy import Agenda, Agent, Backward, Forward, IndexTask
 from kbgym.gym.tools import Role
 from kbgym.progress import ProgressCallback
+from kbgym.search.engine import Engine
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.trace.events import TUNED, Acted, Began, Committed, Ended, Event, Graded, Noted, Phase
@@ -68,9 +68,7 @@ class Session:
     Evaluations and snapshots at the end of an epoch exist only for a store in a folder.
     """
 
-    def __init__(
-        self, run: Run, agents: Agents, engine: Callable[[Store], SearchEngine], url: str | None = None
-    ) -> None:
+    def __init__(self, run: Run, agents: Agents, engine: Callable[[Store], Engine], url: str | None = None) -> None:
         """Open the store, replay its trace and create a search engine over it."""
         if run.settings.strategy == "class" and agents.agenda is None:
             raise BadInput("the strategy class needs an agenda: give Agents one, or let agents_named make them.")
@@ -79,7 +77,6 @@ class Session:
         self.progress = Progress()
         self.tick: ProgressCallback | None = None
         self.ended = 0  # lessons taught in this session
-        self._started: dict[Lesson, float] = {}
         self._restoring = url is None
         self.clear()
         sweep(run.folder / "snapshots")
@@ -150,7 +147,6 @@ class Session:
 
     async def begin(self, lesson: Lesson) -> LessonState:
         """Start a lesson, or return the state of one that was interrupted."""
-        self._started[lesson] = time.perf_counter()
         if lesson.key not in self.progress.begun:
             async with self.live.write():
                 self.live.record(self._began(self.progress.last + 1, "forward", lesson))
@@ -193,7 +189,6 @@ class Session:
             await asyncio.shield(durable)
             if ends:
                 self.run.snapshot(self.store, self.iteration)
-            self.run.timed("iteration", time.perf_counter() - self._started.pop(lesson), iteration=self.iteration)
         if self.tick:
             self.tick(self.position, len(self.lessons), self._summary())
 

@@ -13,7 +13,6 @@ from kbgym.analysis.health import Health, health
 from kbgym.analysis.index_use import openings
 from kbgym.api import Workspace
 from kbgym.api.factory import embedder_named
-from kbgym.gym import environment
 from kbgym.progress import ProgressCallback
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import Engine
@@ -26,7 +25,7 @@ class ViewedStore(Workspace):
 
     label = ""
 
-    def embedded(self, tick: ProgressCallback | None = None) -> environment.SearchEngine:
+    def embedded(self, tick: ProgressCallback | None = None) -> Engine:
         """Return the search engine; typed queries are embedded in memory only, not in the disk cache."""
         engine = super().embedded(tick)
         if isinstance(engine, Engine) and engine.embedder is embedder_named(self.settings.embedder):

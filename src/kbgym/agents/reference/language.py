@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import msgspec
 
-from kbgym.index_keys import IndexKey, names, words_of
-from kbgym.index_keys.vocabulary import ASKED, plural, telling
+from kbgym.index_keys import IndexKey, names
+from kbgym.index_keys.vocabulary import ASKED, plural, telling, words_of
 
 
 class Fact(msgspec.Struct, frozen=True):

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kbgym.store.record import Base, Record, Tally, normalised
+from kbgym.store.record import Record, Tally, normalised
+
+if TYPE_CHECKING:
+    from kbgym.backends.postgres.base import DatabaseBase
 
 _BATCH = 5_000  # ids or texts a query
 
@@ -17,7 +20,7 @@ _BATCH = 5_000  # ids or texts a query
 class StoreLayer:
     """The changes to one store. It implements `store.record.Layer`."""
 
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: DatabaseBase) -> None:
         self.base = base
         self.records, self.inbound = LayeredRecords(base), LayeredInbound(base)
 
@@ -85,7 +88,7 @@ class StoreLayer:
 class LayeredRecords(MutableMapping[str, Record]):
     """Documents by id: current versions of those of the base, then new ones."""
 
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: DatabaseBase) -> None:
         self.base = base
         self.changed: dict[str, Record | None] = {}  # documents of the base; None if removed
         self.later: dict[str, Record] = {}
@@ -147,7 +150,7 @@ class LayeredRecords(MutableMapping[str, Record]):
 class LayeredInbound(MutableMapping[str, dict[str, None]]):
     """Inbound links by document, stored here if they changed."""
 
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: DatabaseBase) -> None:
         self.base = base
         self._changed: dict[str, dict[str, None]] = {}
 

@@ -16,7 +16,6 @@ from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
 from kbgym.gym.grading import abstains, score
 from kbgym.gym.policy import Agent, Backward, Policy, View
-from kbgym.search.live import LiveEngine
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.question_log import (
     Asked,
@@ -64,8 +63,7 @@ class Online:
 
     def warm(self) -> None:
         """Load the embedding model in the background."""
-        if isinstance(engine := self.live.environment.engine, LiveEngine):
-            engine.embedding.warm()
+        self.live.environment.engine.warm()
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
