@@ -35,10 +35,10 @@ from kbgym.trace.backend import (
     shown,
     store_at,
 )
-from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by, tunable
+from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, committed, touched_by, tunable
 from kbgym.trace.folder import TRACE, position_at
 from kbgym.trace.judge_cache import JudgeCache
-from kbgym.trace.replay import Listener, catch_up, committed, replay, replaying
+from kbgym.trace.replay import Listener, catch_up, replay, replaying
 from kbgym.trace.write_lock import WriteLock
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
