@@ -20,8 +20,8 @@ from kbgym.backends.hnsw.approximate import INSTALL, ApproximateIndex, installed
 from kbgym.canonical import atomic_dir, digest
 from kbgym.errors import KbgymError
 from kbgym.progress import ProgressCallback
-from kbgym.search.cache import cache_folder, keys
-from kbgym.search.embed import CachedEmbedder
+from kbgym.search.cache import cache_folder
+from kbgym.search.embed import CachedEmbedder, keys
 from kbgym.search.factory import IndexKind, approximate_plugin
 
 __all__ = ["INSTALL", "described", "installed", "open_index", "peek", "recall"]
