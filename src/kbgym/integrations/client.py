@@ -17,12 +17,10 @@ import msgspec
 
 from kbgym.canonical import decode, encode
 from kbgym.errors import BadInput, Failed
+from kbgym.serving.actions import ClientSession, DocumentResult, Refusal, Results, SearchQuery
 from kbgym.serving.corrections import Outcome, converted, forget, teach, undo
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.learning.question_log import Refusal
 from kbgym.serving.learning.setup import open_live, open_online
-from kbgym.serving.results import DocumentResult, Results, SearchQuery
-from kbgym.serving.sessions import ClientSession
 
 T = TypeVar("T")
 _LESSONS = {"teach": teach, "forget": forget, "undo": undo}

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from kbgym.gym.actions import Result
 from kbgym.gym.tools import MOST_PAGE, MOST_TARGETS, Role
-from kbgym.serving.results import DocumentResult, Id, Line, Note
+from kbgym.serving.actions import DocumentResult, Id, Line, Note
 
 
 class TextBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

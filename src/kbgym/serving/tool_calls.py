@@ -14,12 +14,11 @@ from kbgym.gym.actions import Answer, Error, Invalid, Read, Search, shown_by
 from kbgym.gym.tools import ROLES, Role, Tool, parse
 from kbgym.mcp import ToolResult
 from kbgym.sanitize import safe_text
+from kbgym.serving.actions import ClientSession, DocumentResult, Refusal, Results, SearchQuery, act
 from kbgym.serving.corrections import converted, forget, teach, undo
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.learning.question_log import Asked, Refusal
+from kbgym.serving.learning.question_log import Asked
 from kbgym.serving.mcp_tools import tools_offered
-from kbgym.serving.results import DocumentResult, Results, SearchQuery
-from kbgym.serving.sessions import ClientSession, act
 from kbgym.trace.backend import open_backend
 from kbgym.trace.history import Author, Blame, blame
 from kbgym.trace.live import LiveStore

@@ -22,9 +22,10 @@ from kbgym.errors import BadInput, Failed, KbgymError
 from kbgym.gym.actions import NOTHING, Action, Observation
 from kbgym.gym.environment import Environment, Ranking, SearchEngine, texts_in
 from kbgym.gym.observations import Observations
+from kbgym.index_keys import same_key
 from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
-from kbgym.store.guard import Judge
+from kbgym.store.guard import Judge, SameIndex
 from kbgym.trace.backend import (
     ConnectionLost,
     EventWriter,
@@ -78,6 +79,7 @@ class LiveStore:
         listeners: Sequence[Listener] = (),
         *,
         judge: Judge | None = None,
+        same_index: SameIndex = same_key,
         ranking: Ranking = "paper",
         observations: Observations = "paper",
         embedder: str = "",
@@ -89,6 +91,7 @@ class LiveStore:
 
         Args:
             engine: creates a search engine over the newest state.
+            same_index: tells whether two sentences are indexes of one key.
             embedder, settings: recorded in the first event of a new trace.
             position: returns the number of lessons taught; by default that of the last commit.
             write: if False, take no lock and follow the writes of others.
@@ -118,7 +121,7 @@ class LiveStore:
             store = place.store(watch=self._replayed)
             if not store.tuned:  # a new trace has not been replayed
                 store.tune(tunable(settings or {}))
-            self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations)
+            self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations, same_index)
         except BaseException:
             if self._writer is not None:
                 self._writer.close()
@@ -155,8 +158,10 @@ class LiveStore:
         self._size = place.reading.size if place.reading and self.folder else 0
 
     def _tell(self, event: Event, store: Store, observation: Observation) -> None:
+        served = isinstance(event, Committed) or getattr(event, "phase", "") == "serve"
         for listener in self.listeners:
-            listener(event, store, observation)
+            if not (served and getattr(listener, "lessons_only", False)):
+                listener(event, store, observation)
 
     # -- turns --------------------------------------------------------------------------------------------------------
 

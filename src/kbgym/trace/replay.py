@@ -146,7 +146,8 @@ def effective(events: Sequence[Event]) -> list[Event]:
 class Listener(Protocol):
     """State derived from the trace. It is called with every event, live or replayed; `clear` resets it.
 
-    `observation` is that of the event if it is an action.
+    `observation` is that of the event if it is an action. A live store does not call a listener that has an attribute
+    `lessons_only = True` for edits that clients make by themselves.
     """
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None: ...
