@@ -17,7 +17,7 @@ from kbgym.api.factory import embedder_named
 from kbgym.store import Record, Store
 from kbgym.trace.events import Committed, Event, Graded
 from kbgym.trace.history import log
-from kbgym.viewer.opened_store import ViewedStore
+from kbgym.viewer.places import ViewedStore
 
 ALWAYS = 2**31 - 1
 MOST_FRAMES = 2_000
