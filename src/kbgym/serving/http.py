@@ -44,14 +44,9 @@ from kbgym.serving.middleware import BODY_SECONDS, Guard, Metrics, Quota, RateLi
 from kbgym.serving.openapi import (
     ActionReply,
     AskBody,
-    EditBody,
     GoldBody,
-    IdBody,
-    LinkBody,
-    LinksBody,
     Operation,
-    ReadBody,
-    TextBody,
+    body_of,
     document,
     page,
 )
@@ -80,15 +75,21 @@ class Api:
         """Return the operations of the API, as served and as documented."""
         question, gold = "/v1/questions/{id}", "Give the expected answers to learn from."
         learnt = "Return what traffic and people taught the store."
-        bodies = {"read": ReadBody, "add": TextBody, "edit": EditBody, "delete": IdBody, "link": LinkBody}
-        bodies |= {"link_many": LinksBody, "unlink": LinkBody}
         return [
             Operation("POST", "/v1/search", "search", "Search documents.", self.search, ActionReply, SearchQuery),
-            *(self._tool(name, body) for name, body in bodies.items()),
+            *(self._tool(name) for name in ("read", "add", "edit", "delete", "link", "link_many", "unlink")),
             Operation("GET", "/v1/documents/{id}", "document", "Return a document.", self.document, DocumentResult),
             Operation("POST", "/v1/questions", "ask", "Ask, open or report a question.", self.ask, Asked, AskBody),
             Operation("GET", question, "question", "Return a question and its outcome.", self.question, Asked),
-            Operation("POST", f"{question}/answer", "answer", "Answer an open question.", self.answer, Asked, TextBody),
+            Operation(
+                "POST",
+                f"{question}/answer",
+                "answer",
+                "Answer an open question.",
+                self.answer,
+                Asked,
+                body_of("answer"),
+            ),
             Operation("POST", f"{question}/gold", "gold", gold, self.gold, Asked, GoldBody, "curator"),
             *self._teaching(),
             Operation("GET", "/v1/learning", "learning", learnt, self.learning, Learning, role="curator"),
@@ -97,10 +98,10 @@ class Api:
             Operation("GET", "/metrics", "metrics", "Return metrics.", self.metrics_text, str, media="text/plain"),
         ]
 
-    def _tool(self, name: str, body: type[Any]) -> Operation:
+    def _tool(self, name: str) -> Operation:
         role: Role = "reader" if name in ROLES["reader"] else "curator"
-        summary = TOOLS[name].description
-        return Operation("POST", f"/v1/{name}", name, summary, self._action(name), ActionReply, body, role)
+        how = (TOOLS[name].description, self._action(name), ActionReply, body_of(name), role)
+        return Operation("POST", f"/v1/{name}", name, *how)
 
     def _teaching(self) -> list[Operation]:
         kinds: list[tuple[str, str, Callable[..., Awaitable[Outcome]], Any]] = [
