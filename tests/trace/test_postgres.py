@@ -17,7 +17,7 @@ from store_fixtures import records
 import kbgym
 from kbgym.backends.postgres import server, tables
 from kbgym.backends.postgres import writer as writer_module
-from kbgym.backends.postgres.url import parse
+from kbgym.backends.postgres.server import parse
 from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Missing
 from kbgym.gym.actions import Add, Added, Link, Search

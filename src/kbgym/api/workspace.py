@@ -454,8 +454,8 @@ class Workspace:
         there = other if isinstance(other, Workspace) else Workspace(other, self.world)
         return _notebook().compare(self, there, set, self.agent if reader is None else reader)
 
-    def plot(self, what: Literal["gradient", "learning", "map"] = "gradient") -> Any:
-        """Draw the gradient, the growth in training ("learning") or the map of the store, for a notebook."""
+    def plot(self, what: Literal["gradient", "learning"] = "gradient") -> Any:
+        """Draw the gradient or the growth in training ("learning"), for a notebook."""
         return _notebook().draw(self, what)
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.api import Workspace, open
+from kbgym.api import open
 from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.main import Verbs
 from kbgym.cli.settings import options, place
 from kbgym.errors import BadInput
+from kbgym.search.factory import index_kind
 from kbgym.store import ledger
 from kbgym.store.export import FORMATS, export
 from kbgym.trace import shown
@@ -109,26 +110,10 @@ def stats_command(place: str) -> Printed:
         lines = [f"{name:<20} {count:>9,}  {_MEANING.get(name, '')}".rstrip() for name, count in counts.items()]
         result = {**counts, "hash": store.fingerprint}
         if opened.folder is not None:
-            result["index"] = index = _index(opened)
-            lines.append(f"{'index':<20} {index['kind']:>9}" + _measured(index))
+            kind = index_kind(len(store))
+            result["index"] = {"kind": kind}
+            lines.append(f"{'index':<20} {kind:>9}")
     return result, "\n".join(lines)
-
-
-def _index(opened: Workspace) -> dict[str, Any]:
-    """Return the kind of search index; only a large store has files to measure."""
-    from kbgym.backends.hnsw.index_files import described
-
-    name, store = opened.settings.embedder, opened.store
-    known = "hash-256" if name == "hash" else name
-    return dict(described([record.id for record in store], [record.text for record in store], known))
-
-
-def _measured(index: dict[str, Any]) -> str:
-    if index["kind"] == "exact":
-        return ""
-    if "bytes" not in index:
-        return "  its files are not there yet: the first training, exam or server makes them"
-    return f"  recall@5 {index['recall@5']:.3f}, recall@60 {index['recall@60']:.3f}, {index['bytes'] / 1e6:,.0f} MB"
 
 
 @verb("export")

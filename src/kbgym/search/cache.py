@@ -7,7 +7,6 @@ cannot be used, work continues in memory after one warning.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import sqlite3
 import threading
@@ -37,12 +36,6 @@ def cache_folder() -> Path:
     if shared := os.environ.get("XDG_CACHE_HOME"):
         return Path(shared) / "kbgym"
     return Path(os.path.expanduser("~/.cache/kbgym"))
-
-
-def keys(model: str, texts: Iterable[str]) -> list[bytes]:
-    """Return the cache keys of texts, which may hold unpaired surrogates."""
-    prefix, sha256 = f"{model}\0", hashlib.sha256
-    return [sha256((prefix + text).encode("utf-8", "surrogatepass")).digest()[:16] for text in texts]
 
 
 class VectorCache:

@@ -24,9 +24,19 @@ from kbgym.errors import Failed
 from kbgym.gym.actions import Action, Invalid, Search, shown_by
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import ROLES, TOOLS, Role, parse
+from kbgym.serving.actions import (
+    ActionOutcome,
+    ClientSession,
+    DocumentResult,
+    Refusal,
+    Results,
+    SearchQuery,
+    Sessions,
+    act,
+)
 from kbgym.serving.corrections import Correction, Forgetting, Outcome, Undoing, converted, forget, teach, undo
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.learning.question_log import Asked, Refusal, plain_line
+from kbgym.serving.learning.question_log import Asked, plain_line
 from kbgym.serving.learning.report import Learning, learning_of
 from kbgym.serving.mcp_http import SESSION, McpEndpoint
 from kbgym.serving.mcp_tools import Opened, StoreToolbox
@@ -34,19 +44,12 @@ from kbgym.serving.middleware import BODY_SECONDS, Guard, Metrics, Quota, RateLi
 from kbgym.serving.openapi import (
     ActionReply,
     AskBody,
-    EditBody,
     GoldBody,
-    IdBody,
-    LinkBody,
-    LinksBody,
     Operation,
-    ReadBody,
-    TextBody,
+    body_of,
     document,
     page,
 )
-from kbgym.serving.results import DocumentResult, Results, SearchQuery
-from kbgym.serving.sessions import ActionOutcome, ClientSession, Sessions, act
 from kbgym.serving.tokens import Client, Tokens
 from kbgym.serving.tool_calls import Caller, unfinished, visible
 from kbgym.store import ledger
@@ -72,15 +75,21 @@ class Api:
         """Return the operations of the API, as served and as documented."""
         question, gold = "/v1/questions/{id}", "Give the expected answers to learn from."
         learnt = "Return what traffic and people taught the store."
-        bodies = {"read": ReadBody, "add": TextBody, "edit": EditBody, "delete": IdBody, "link": LinkBody}
-        bodies |= {"link_many": LinksBody, "unlink": LinkBody}
         return [
             Operation("POST", "/v1/search", "search", "Search documents.", self.search, ActionReply, SearchQuery),
-            *(self._tool(name, body) for name, body in bodies.items()),
+            *(self._tool(name) for name in ("read", "add", "edit", "delete", "link", "link_many", "unlink")),
             Operation("GET", "/v1/documents/{id}", "document", "Return a document.", self.document, DocumentResult),
             Operation("POST", "/v1/questions", "ask", "Ask, open or report a question.", self.ask, Asked, AskBody),
             Operation("GET", question, "question", "Return a question and its outcome.", self.question, Asked),
-            Operation("POST", f"{question}/answer", "answer", "Answer an open question.", self.answer, Asked, TextBody),
+            Operation(
+                "POST",
+                f"{question}/answer",
+                "answer",
+                "Answer an open question.",
+                self.answer,
+                Asked,
+                body_of("answer"),
+            ),
             Operation("POST", f"{question}/gold", "gold", gold, self.gold, Asked, GoldBody, "curator"),
             *self._teaching(),
             Operation("GET", "/v1/learning", "learning", learnt, self.learning, Learning, role="curator"),
@@ -89,10 +98,10 @@ class Api:
             Operation("GET", "/metrics", "metrics", "Return metrics.", self.metrics_text, str, media="text/plain"),
         ]
 
-    def _tool(self, name: str, body: type[Any]) -> Operation:
+    def _tool(self, name: str) -> Operation:
         role: Role = "reader" if name in ROLES["reader"] else "curator"
-        summary = TOOLS[name].description
-        return Operation("POST", f"/v1/{name}", name, summary, self._action(name), ActionReply, body, role)
+        how = (TOOLS[name].description, self._action(name), ActionReply, body_of(name), role)
+        return Operation("POST", f"/v1/{name}", name, *how)
 
     def _teaching(self) -> list[Operation]:
         kinds: list[tuple[str, str, Callable[..., Awaitable[Outcome]], Any]] = [
@@ -133,7 +142,7 @@ class Api:
     async def _acted(self, request: Request, action: Action, query: str = "") -> Response:
         client, name = _client(request), action.__struct_config__.tag
         if (question := request.headers.get(QUESTION)) is not None and name in ROLES["reader"]:
-            opened = self.online.open_questions.find(question, client.name)
+            opened = self.online.opened(question, client.name)
             step = await self.online.act(question, client.name, action)
             return await self._shown(ActionOutcome(step, opened.base.iteration), query, opened.environment)
         return await self._shown(await act(self.live, self._session(request), action, client.role), query)
@@ -215,10 +224,10 @@ class Api:
             return _json(learning_of(online.questions, online.corrections, self.live.store))
 
     async def health(self, request: Request) -> Response:
-        learning, questions = self.online.worker.state, self.online.questions
-        waiting = {"waiting": len(questions.to_learn), "set_aside": questions.set_aside}
-        status = "ok" if not learning.failures else "degraded"
-        shown = {"running": learning.running, "failures": learning.failures, **waiting}
+        online, questions = self.online, self.online.questions
+        learning = {"running": online.is_learning, "failures": online.failures, "waiting": len(questions.to_learn)}
+        status = "degraded" if online.failures else "ok"
+        shown = {**learning, "set_aside": questions.set_aside}
         return _json({"status": status, "version": self.version, "learning": shown})
 
     async def openapi(self, request: Request) -> Response:
@@ -237,20 +246,20 @@ class Api:
             "flushes_total": ("counter", "Times the disk was flushed.", float(live.flushes)),
             "questions_total": ("counter", "Questions asked.", float(online.questions.total)),
             "learning_queue": ("gauge", "Questions waiting to be learnt from.", float(len(online.questions.to_learn))),
-            "learning_failures": ("gauge", "Consecutive failures of learning.", float(online.worker.state.failures)),
+            "learning_failures": ("gauge", "Consecutive failures of learning.", float(online.failures)),
             "set_aside_total": ("counter", "Lessons set aside.", float(online.questions.set_aside)),
-            "open_questions": ("gauge", "Questions being answered by clients.", float(len(online.open_questions))),
+            "open_questions": ("gauge", "Questions being answered by clients.", float(online.open_questions.total)),
             "admitted_total": ("counter", "Backward passes admitted by the gate.", float(online.admitted)),
             "rolled_back_total": ("counter", "Backward passes refused by the gate.", float(online.refused)),
             "sessions": ("gauge", "Sessions of clients.", float(len(self.sessions))),
-            "mcp_sessions": ("gauge", "Open MCP sessions.", float(len(self.mcp))),
+            "mcp_sessions": ("gauge", "Open MCP sessions.", float(self.mcp.sessions.total)),
             "limited_total": ("counter", "Requests beyond the rate limit.", float(self.rate_limit.refused)),
             "allowed_requests": ("gauge", "Requests per second per token.", self.quota.requests),
             "allowed_sessions": ("gauge", "Sessions of each kind per token.", float(self.quota.sessions)),
         }
         if (recent := online.questions.rolling()) is not None:
             gauges["rolling_actions"] = ("gauge", "Mean actions of the last questions.", recent.actions)
-            gauges["rolling_f1"] = ("gauge", "Mean F1 of the last questions with an expected answer.", recent.f1 or 0.0)
+            gauges["rolling_f1"] = ("gauge", "Mean F1 of the last questions with an expected answer.", recent.f1)
         return PlainTextResponse(self.metrics.text(gauges))
 
 

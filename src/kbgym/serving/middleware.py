@@ -14,6 +14,7 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 
 import msgspec
 from cachetools import LRUCache
@@ -53,29 +54,12 @@ class Quota(msgspec.Struct, frozen=True):
     sessions: int = 64
 
 
-class TokenBucket:
-    """A token bucket that fills at `rate` tokens per second and holds two seconds' worth."""
-
-    def __init__(self, rate: float, now: float) -> None:
-        self._rate, self._capacity = rate, max(1.0, 2 * rate)
-        self._level, self._updated = self._capacity, now
-
-    def take(self, now: float) -> float:
-        """Take a token and return 0, or return the seconds until one is available."""
-        self._level = min(self._capacity, self._level + (now - self._updated) * self._rate)
-        self._updated = now
-        if self._level < 1:
-            return (1 - self._level) / self._rate
-        self._level -= 1
-        return 0.0
-
-
 class RateLimit:
-    """A token bucket per client. A rate of 0 means unlimited."""
+    """A token bucket per client that holds two seconds' worth of requests. A rate of 0 means unlimited."""
 
     def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._clock = rate, clock
-        self._buckets: LRUCache[str, TokenBucket] = LRUCache(_MOST_BUCKETS)
+        self._rate, self._capacity, self._clock = rate, max(1.0, 2 * rate), clock
+        self._levels: LRUCache[str, tuple[float, float]] = LRUCache(_MOST_BUCKETS)  # and when they were updated
         self.refused = 0
 
     def wait(self, client: str) -> float:
@@ -83,11 +67,11 @@ class RateLimit:
         if not self._rate:
             return 0.0
         now = self._clock()
-        if (bucket := self._buckets.get(client)) is None:
-            bucket = self._buckets[client] = TokenBucket(self._rate, now)
-        wait = bucket.take(now)
-        self.refused += wait > 0
-        return wait
+        level, updated = self._levels.get(client, (self._capacity, now))
+        level = min(self._capacity, level + (now - updated) * self._rate)
+        self.refused += level < 1
+        self._levels[client] = (level if level < 1 else level - 1), now
+        return (1 - level) / self._rate if level < 1 else 0.0
 
 
 class Guard:
@@ -212,30 +196,32 @@ class Metrics:
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._times: dict[str, list[int]] = {}
-        self._sums: Counter[str] = Counter()
+        self._sums: dict[str, float] = {}
 
     def request(self, route: str, status: int, seconds: float) -> None:
         self._requests[route, status] += 1
         counts = self._times.setdefault(route, [0] * (len(_BUCKETS) + 1))
         counts[bisect_left(_BUCKETS, seconds)] += 1
-        self._sums[route] += seconds  # type: ignore[assignment]
+        self._sums[route] = self._sums.get(route, 0.0) + seconds
 
     def text(self, gauges: dict[str, tuple[str, str, float]]) -> str:
         """Return all metrics as text, with further values: name to (type, help, value)."""
-        lines = ["# HELP kbgym_requests_total Requests by route and status.", "# TYPE kbgym_requests_total counter"]
+        lines = _described("requests_total", "counter", "Requests by route and status.")
         for (route, status), count in sorted(self._requests.items()):
             lines.append(f'kbgym_requests_total{{route="{route}",status="{status}"}} {count}')
-        lines += ["# HELP kbgym_request_seconds Time to answer.", "# TYPE kbgym_request_seconds histogram"]
+        lines += _described("request_seconds", "histogram", "Time to answer.")
         for route, counts in sorted(self._times.items()):
-            total = 0
-            for bound, count in zip((*map(str, _BUCKETS), "+Inf"), counts, strict=True):
-                total += count
+            for bound, total in zip((*_BUCKETS, "+Inf"), accumulate(counts), strict=True):
                 lines.append(f'kbgym_request_seconds_bucket{{route="{route}",le="{bound}"}} {total}')
             lines.append(f'kbgym_request_seconds_sum{{route="{route}"}} {self._sums[route]:.6f}')
-            lines.append(f'kbgym_request_seconds_count{{route="{route}"}} {total}')
+            lines.append(f'kbgym_request_seconds_count{{route="{route}"}} {sum(counts)}')
         for name, (kind, help, value) in sorted(gauges.items()):
-            lines += [f"# HELP kbgym_{name} {help}", f"# TYPE kbgym_{name} {kind}", f"kbgym_{name} {value:g}"]
+            lines += [*_described(name, kind, help), f"kbgym_{name} {value:g}"]
         return "\n".join(lines) + "\n"
+
+
+def _described(name: str, kind: str, help: str) -> list[str]:
+    return [f"# HELP kbgym_{name} {help}", f"# TYPE kbgym_{name} {kind}"]
 
 
 class RequestMetrics:

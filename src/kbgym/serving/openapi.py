@@ -13,49 +13,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kbgym.gym.actions import Result
-from kbgym.gym.tools import MOST_PAGE, MOST_TARGETS, Role
-from kbgym.serving.results import DocumentResult, Id, Line, Note
+from kbgym.gym.tools import MOST_PAGE, MOST_TARGETS, TOOLS, Role
+from kbgym.serving.actions import DocumentResult, Id, Line, Note
+
+_FIELDS: dict[str, tuple[Any, ...]] = {
+    "id": (Id,),
+    "text": (Line,),
+    "source": (Id,),
+    "target": (Id,),
+    "targets": (Annotated[list[Id], Meta(min_length=1, max_length=MOST_TARGETS)],),
+    "page": (Annotated[int, Meta(ge=1, le=MOST_PAGE)], 1),
+    "about": (Note, ""),
+}
 
 
-class TextBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The text of a document or an answer."""
-
-    text: Line
-
-
-class IdBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The id of a document."""
-
-    id: Id
-
-
-class ReadBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document to read: which page of its links, and only the links about some words."""
-
-    id: Id
-    page: Annotated[int, Meta(ge=1, le=MOST_PAGE)] = 1
-    about: Note = ""
-
-
-class EditBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The new text of a document."""
-
-    id: Id
-    text: Line
-
-
-class LinkBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A link from one document to another."""
-
-    source: Id
-    target: Id
-
-
-class LinksBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Links from one document to others."""
-
-    source: Id
-    targets: Annotated[list[Id], Meta(min_length=1, max_length=MOST_TARGETS)]
+def body_of(name: str) -> type[Any]:
+    """Return the type of the body of an action: the arguments of its tool."""
+    tool = TOOLS[name]
+    fields: list[Any] = [(field, *_FIELDS[field]) for field in tool.parameters]
+    kind = "".join(map(str.capitalize, name.split("_"))) + "Body"
+    namespace = {"__doc__": tool.description}
+    return msgspec.defstruct(kind, fields, namespace=namespace, frozen=True, forbid_unknown_fields=True)
 
 
 class ActionReply(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from kbgym.gym.actions import Action, Deleted, Merged, Result, changed_in
+from kbgym.store import Store
 from kbgym.store.guard import Verdict
 from kbgym.worlds.world import Document, Source
 
@@ -123,6 +124,11 @@ class Committed(_Event, frozen=True, tag="commit"):
 
 
 Event = Genesis | Began | Acted | Ended | Graded | RolledBack | Imported | Noted | Committed
+
+
+def committed(iteration: int, position: int, store: Store) -> Committed:
+    """Return the event that ends a transaction, with the hash and size of the store."""
+    return Committed(iteration, position, store.fingerprint, len(store), store.links)
 
 
 def tunable(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,15 +22,16 @@ from kbgym.errors import BadInput, Failed, KbgymError
 from kbgym.gym.actions import NOTHING, Action, Observation
 from kbgym.gym.environment import Environment, Ranking, texts_in
 from kbgym.gym.observations import Observations
+from kbgym.index_keys import same_key
 from kbgym.search.engine import Engine
 from kbgym.store import Store
-from kbgym.store.guard import Judge
+from kbgym.store.guard import Judge, SameIndex
 from kbgym.trace import is_url, plugin_for, shown
 from kbgym.trace.backend import ConnectionLost, EventWriter, StoreBackend, open_backend
-from kbgym.trace.events import ANY, Event, RolledBack, touched_by, tunable
+from kbgym.trace.events import ANY, Committed, Event, RolledBack, committed, touched_by, tunable
 from kbgym.trace.folder import TRACE, position_at
 from kbgym.trace.judge_cache import JudgeCache
-from kbgym.trace.replay import Listener, committed, replay, replaying
+from kbgym.trace.replay import Listener, replay, replaying
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
 
@@ -70,6 +71,7 @@ class LiveStore:
         listeners: Sequence[Listener] = (),
         *,
         judge: Judge | None = None,
+        same_index: SameIndex = same_key,
         ranking: Ranking = "paper",
         observations: Observations = "paper",
         embedder: str = "",
@@ -81,6 +83,7 @@ class LiveStore:
 
         Args:
             engine: creates a search engine over the newest state.
+            same_index: tells whether two sentences are indexes of one key.
             embedder, settings: recorded in the first event of a new trace.
             position: returns the number of lessons taught; by default that of the last commit.
             write: if False, take no lock and follow the writes of others.
@@ -109,7 +112,7 @@ class LiveStore:
             store = place.store(watch=self._replayed)
             if not store.tuned:  # a new trace has not been replayed
                 store.tune(tunable(settings or {}))
-            self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations)
+            self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations, same_index)
         except BaseException:
             if self._writer is not None:
                 self._writer.close()
@@ -133,8 +136,10 @@ class LiveStore:
         self._size = place.reading.size if place.reading and self.folder else 0
 
     def _tell(self, event: Event, store: Store, observation: Observation) -> None:
+        served = isinstance(event, Committed) or getattr(event, "phase", "") == "serve"
         for listener in self.listeners:
-            listener(event, store, observation)
+            if not (served and getattr(listener, "lessons_only", False)):
+                listener(event, store, observation)
 
     # -- turns --------------------------------------------------------------------------------------------------------
 

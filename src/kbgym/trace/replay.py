@@ -115,11 +115,6 @@ def redo(store: Store, event: Event, number: int) -> None:
             store.tune(tunable(settings))
 
 
-def committed(iteration: int, position: int, store: Store) -> Committed:
-    """Return the event that ends a transaction, with the hash and size of the store."""
-    return Committed(iteration, position, store.fingerprint, len(store), store.links)
-
-
 def follow_import(store: Store, event: Imported) -> None:
     """Apply an import to a store. Raise Refused if it does not fit."""
     edited, restored, added = (
@@ -151,7 +146,8 @@ def effective(events: Sequence[Event]) -> list[Event]:
 class Listener(Protocol):
     """State derived from the trace. It is called with every event, live or replayed; `clear` resets it.
 
-    `observation` is that of the event if it is an action.
+    `observation` is that of the event if it is an action. A live store does not call a listener that has an attribute
+    `lessons_only = True` for edits that clients make by themselves.
     """
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None: ...

@@ -15,7 +15,7 @@ import msgspec
 from kbgym.gym.actions import Action, Added, Correct, Corrected, Error, Merged, Result
 from kbgym.gym.environment import Environment, Step, advice_of, apply
 from kbgym.gym.episode import Transcript, play
-from kbgym.gym.policy import Agent, Backward, Forward
+from kbgym.gym.policy import Agent, Backward
 from kbgym.gym.tools import documents_named, is_editing
 from kbgym.trace.events import Acted, Began, Ended, Noted, Phase
 from kbgym.trace.live import LiveStore, Snapshot
@@ -39,15 +39,6 @@ class StagedEdits(msgspec.Struct, frozen=True, eq=False):
     def changed(self) -> bool:
         """Return True if the copy differs from the original store; edits may cancel out."""
         return self.environment.store.fingerprint != self.base.store.fingerprint
-
-
-async def forward(
-    live: LiveStore, reader: Agent, question: str, budget: int, memory: int
-) -> tuple[Transcript, Snapshot]:
-    """Play a reader's pass on a snapshot of the store."""
-    async with live.read():
-        base = live.snapshot()
-    return await play(reader(), base.environment(), "reader", Forward(question), budget, memory), base
 
 
 async def stage(live: LiveStore, curator: Agent, task: Backward, budget: int, memory: int) -> StagedEdits:

@@ -23,13 +23,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kbgym.analysis.cells import as_csv
 from kbgym.errors import BadInput, Damaged, KbgymError, Missing
 from kbgym.sanitize import number_in
-from kbgym.serving.middleware import LOOPBACK, Guard
+from kbgym.serving.middleware import LOOPBACK, Guard, refuse
 from kbgym.serving.tokens import Client
 from kbgym.viewer import compare, overview, questions, stores
 from kbgym.viewer.live import Live
 from kbgym.viewer.maps import Map
-from kbgym.viewer.opened_store import ViewedStore
-from kbgym.viewer.places import ViewedPlace, ViewedPlaces
+from kbgym.viewer.places import ViewedPlace, ViewedPlaces, ViewedStore
 
 PAGES = ("", "store", "map", "questions", "compare", "live")
 POLICY = (
@@ -141,7 +140,7 @@ class Viewer:
         if packed is not None:
             return Response(packed, media_type="application/octet-stream")
         if drawn.failure:
-            return _refused(503, drawn.failure)
+            return refuse(503, drawn.failure)
         return JSONResponse({"state": "laying out", "documents": len(drawn.growth.texts)}, 202)
 
 
@@ -190,7 +189,7 @@ class _ReadOnly:
             await send(message)
 
         if scope["method"] not in ("GET", "HEAD"):
-            refusal = _refused(405, "the viewer only reads.", {"Allow": "GET, HEAD"})
+            refusal = refuse(405, "the viewer only reads.", {"Allow": "GET, HEAD"})
             await refusal(scope, receive, sending)
             return
         await self._app(scope, receive, sending)
@@ -212,17 +211,13 @@ def _answered(handle: Handler) -> Callable[[Request], Response]:
             found = handle(request)
         except KbgymError as error:
             asked = isinstance(error, BadInput) and not isinstance(error, Damaged)
-            return _refused(503 if isinstance(error, Missing) else 404 if asked else 500, str(error))
+            return refuse(503 if isinstance(error, Missing) else 404 if asked else 500, str(error))
         if isinstance(found, Response):
             return found
         headers = {"cache-control": "no-store"}
         return Response(msgspec.json.encode(found), media_type="application/json", headers=headers)
 
     return answer
-
-
-def _refused(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse({"error": sentence}, status, headers)
 
 
 def _text(request: Request, name: str) -> str:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbgym.backends.postgres.base import DatabaseBase, base_at
-from kbgym.backends.postgres.server import Server
+from kbgym.backends.postgres.server import Server, parse
 from kbgym.backends.postgres.tables import read_meta, read_trace, trace_lines, write_initial, write_whole_trace
-from kbgym.backends.postgres.url import parse
 from kbgym.backends.postgres.writer import PostgresWriter
 from kbgym.canonical import Decoder, decode
 from kbgym.errors import BadInput, Damaged

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from kbgym.backends.postgres import server as server_module
 from kbgym.backends.postgres.cache import LRUCache
-from kbgym.backends.postgres.server import Server
+from kbgym.backends.postgres.server import DatabaseAddress, Server
 from kbgym.backends.postgres.store_layer import StoreLayer
 from kbgym.backends.postgres.tables import Meta, record_reader, text_hash
-from kbgym.backends.postgres.url import DatabaseAddress
 from kbgym.errors import Missing
 from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind

@@ -95,8 +95,7 @@ def digest(name: str, report: Learning) -> str:
         lines += ["| questions | F1 | actions | answer on the first page |", "| --- | --- | --- | --- |"]
     for one in report.windows:
         seen = "" if one.first_page is None else f"{one.first_page:.2f}"
-        score = "" if one.f1 is None else f"{one.f1:.2f}"
-        lines.append(f"| {one.first} to {one.last} | {score} | {one.actions:.1f} | {seen} |")
+        lines.append(f"| {one.first} to {one.last} | {one.f1:.2f} | {one.actions:.1f} | {seen} |")
     lines += [] if report.windows else ["None."]
     lines += ["", "## Corrections", ""]
     for taught in report.corrections:
