@@ -6,8 +6,6 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-import click
-
 from kbgym.analysis.audit import Audit, Index
 from kbgym.analysis.health import Health, Suspect, advice, health
 from kbgym.analysis.index_use import Accounting, account, accounts, advised, openings, use_line
@@ -27,7 +25,6 @@ INCOMPLETE, MISSING = 12, 5
 
 @verb("audit")
 @place("STORE")
-@click.option("--world", type=click.Path(path_type=Path), help="The world of the store.  [a run's own]")
 def command(place: str, world: Path | None) -> Printed:
     """Report on a STORE: coverage, quality of its indexes, damage, next steps.
 

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from kbgym.canonical import encode
-from kbgym.cli.settings import Command, flags, options
+from kbgym.cli.settings import Command, flags, options, own_flags
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.sanitize import number_in, safe_json, safe_text
@@ -51,11 +51,16 @@ output_options = flags(
 size_options = options("train", "test_in", "test_out", "eval_in", "eval_out")
 
 
-def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[Verb], click.Command]:
-    """Decorate a function that returns a result and a text as a command with `--json` and `--quiet`."""
+def verb(
+    name: str, under: click.Group | None = None, declared: str = "", **more: Any
+) -> Callable[[Verb], click.Command]:
+    """Decorate a function that returns a result and a text as a command with `--json` and `--quiet`.
+
+    Its own flags are those that `flags.toml` declares under its name, or under `declared`.
+    """
 
     def made(work: Verb) -> click.Command:
-        given_flags = work.__dict__.pop("__click_params__", [])
+        given_flags = own_flags(declared or name)(work).__dict__.pop("__click_params__", [])
 
         @functools.wraps(work)
         def command(as_json: bool, quiet: bool, **given: Any) -> None:

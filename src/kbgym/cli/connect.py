@@ -24,16 +24,6 @@ _MOST = 10_000_000  # maximum bytes of a configuration file
 @verb("connect")
 @click.argument("program", metavar="AGENT", type=click.Choice(list(AGENTS)))
 @place("[STORE]", type=STORE, required=False)
-@click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
-@click.option("--name", default="kbgym", show_default=True, help="Server name in the agent; unique per store.")
-@click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="[default: where the agent looks]")
-@click.option("--write", is_flag=True, help="Write the file; without it, only show the change.")
-@click.option("--remove", is_flag=True, help="Remove the entry.")
-@click.option(
-    "--skill", type=click.Path(path_type=Path, file_okay=False), help="Also write NAME/SKILL.md in this folder."
-)
-@click.option("--url", help="Connect to this kbgym server over HTTP instead of a folder.")
-@click.option("--token", help="With --url: the token of this agent.")
 def command(
     program: str,
     place: str | None,

@@ -53,15 +53,8 @@ class Where:
 
 @verb("exam")
 @place("STORE", name="store")
-@click.option("--world", type=click.Path(path_type=Path), help="The world with the questions.  [a run's own]")
 @options("set", default="test_in")
 @options("agent")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Rows as JSONL; run again to resume.  [a run keeps its own]",
-)
-@click.option("--limit", type=click.IntRange(min=1), help="Ask only the first N questions.")
 @options("embedder", "ranking", "observations", "forward_budget", "search")
 @engine_options
 @spending_options
@@ -129,9 +122,6 @@ def command(
 
 @verb("probe")
 @place("RUN", name="run_folder", type=click.Path(path_type=Path))
-@click.option("--world", type=click.Path(path_type=Path), help="Must be the run's own; optional.")
-@click.option("--n", "size", default="34", show_default=True, help="Questions per group, or `all`.")
-@click.option("--seed", default=0, show_default=True, help="Seed for drawing unseen questions.")
 def probe_command(run_folder: Path, world: Path | None, size: str, seed: int) -> Printed:
     """Draw the gradient's question groups for a trained RUN and keep them in it.
 

@@ -72,24 +72,7 @@ def command() -> None:
 
 @verb("run", command)
 @click.argument("kind", type=click.Choice(["paper", "paper-original", "ablation", "public"]))
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), help="The experiment folder; run again to resume."
-)
-@click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
 @click.option("--arms", help=f"Arms and controls, by comma.  [default: {','.join(ARMS)}]")
-@click.option("--strategy", help="Comma-separated strategies to train, such as paper,paper+hipporag.")
-@click.option(
-    "--vary",
-    default="strategy",
-    metavar="NAME[=VALUES]",
-    help="Setting an ablation varies: strategy, budget, questions, ranking or gate.",
-)
-@click.option("--n", "size", default="34", show_default=True, help="Exam questions per group, or `all`.")
-@click.option("--questions", default=100, show_default=True, type=click.IntRange(min=1), help="Training questions.")
-@click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="Passes over the questions.")
-@click.option("--agent", help="Reader and curator.  [default: by the world]")
-@click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
-@click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
 @options("embedder", default="all-MiniLM-L6-v2")
 @options("readers", "hard", "trust")
 @options("workers", default=1, help="Seeds to run in parallel.  [1]")

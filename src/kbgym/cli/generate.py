@@ -25,11 +25,6 @@ _DIALS = ("depth", "breadth", "passage", "time", "sources", "rounds", "wordings"
 
 
 @verb("generate")
-@click.option("--people", default=500, show_default=True, help="Number of people; 10% more are distractors.")
-@click.option("--seed", default=0, show_default=True, help="Seed; output is deterministic.")
-@click.option("--out", type=click.Path(path_type=Path), help="The folder to write the world to.")
-@click.option("--benchmark", type=click.Choice(["2", "3"]), default="2", show_default=True, help="Benchmark version.")
-@click.option("--pool", "template", metavar="TEMPLATE", help="Print this template's whole pool as JSONL instead.")
 @size_options
 @options(*_DIALS, "round", "hard")
 def generate_command(
@@ -110,7 +105,6 @@ EXAMPLES = {
 @verb("examples")
 @click.argument("action", type=click.Choice(["copy"]), required=False)
 @click.argument("name", type=click.Choice(list(EXAMPLES)), required=False)
-@click.option("--out", type=click.Path(path_type=Path), help="The folder to create.  [default: ./NAME]")
 def examples_command(action: str | None, name: str | None, out: Path | None) -> Printed:
     """List the examples, or copy one into a new folder.
 

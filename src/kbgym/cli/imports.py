@@ -23,11 +23,8 @@ def command() -> None:
 
 
 def _command(dataset: str, title: str, example: str) -> click.Command:
-    @verb(dataset)
+    @verb(dataset, declared="public set")
     @click.argument("file", type=click.Path(path_type=Path))
-    @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
-    @click.option("--limit", type=click.IntRange(min=1), help="Import only N questions and their paragraphs.")
-    @click.option("--seed", default=0, show_default=True, help="Seed for the sample and the splits.")
     @options("search")
     def command(file: Path, out: Path, limit: int | None, seed: int, search: SearchKind | None) -> Printed:
         from kbgym.corpus.public import read_public
@@ -70,7 +67,6 @@ musique = _command("musique", "a MuSiQue file", "musique_ans_v1.0_dev.jsonl")
 
 @verb("paper-universe")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
 def paper_universe(file: Path, out: Path) -> Printed:
     """Make a world from the universe FILE that the paper's authors published.
 
@@ -89,8 +85,6 @@ def paper_universe(file: Path, out: Path) -> Printed:
 
 
 @verb("phantomwiki")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
-@click.option("--from", "source", type=click.Path(path_type=Path), required=True, help="Output folder of pw-generate.")
 @size_options
 def phantomwiki(out: Path, source: Path, **given: int) -> Printed:
     """Make a world of PhantomWiki: its articles' sentences, its questions, whole pools and supports.

@@ -10,21 +10,18 @@ import importlib
 import io
 import os
 import sys
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from kbgym import __version__, plugins
+from kbgym.cli.settings import read_table
 from kbgym.errors import KbgymError
 from kbgym.sanitize import safe_text
 
 # group: section of its help: verb: where its click command is defined, and its line of help
-TABLE: dict[str, dict[str, dict[str, list[str]]]] = tomllib.loads(
-    Path(__file__).with_name("verbs.toml").read_text(encoding="utf-8")
-)
+TABLE: dict[str, dict[str, dict[str, list[str]]]] = read_table("verbs.toml")
 SECTIONS = TABLE["kbgym"]
 VERBS = [name for section in SECTIONS.values() for name in section]
 

@@ -52,8 +52,6 @@ Sets = dict[str, tuple[Question, ...]]
 @place("WORLD", "world", "world_folder", type=click.Path(path_type=Path))
 @option("run", "--out", "out", required=True, help="The run folder; run again to resume.")
 @options("set", default="test_in")
-@click.option("--n", "most", type=click.IntRange(min=1), help="Exam questions per set.  [default: the whole split]")
-@click.option("--trust", is_flag=True, help="Trust the agents that an existing --out names from now on.")
 @training_options
 @spending_options
 def command(world_folder: Path, out: Path, set_name: str, most: int | None, trust: bool, **flags: Any) -> Printed:
@@ -215,12 +213,6 @@ class ProofSteps:
 
 
 @verb("demo")
-@click.option("--out", default="runs/demo", show_default=True, type=click.Path(path_type=Path), help="The run folder.")
-@click.option("--people", default=500, show_default=True, help="Number of people in the world.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the world.")
-@click.option("--questions", default=100, show_default=True, help="Number of training questions.")
-@click.option("--epochs", default=2, show_default=True, help="Passes over the questions.")
-@click.option("--n", default=34, show_default=True, help="Exam questions per group.")
 @options("embedder", default="all-MiniLM-L6-v2")
 def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Printed:
     """Train a store and prove its gain, offline, with the reference agents.

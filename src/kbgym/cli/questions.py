@@ -26,12 +26,6 @@ def command() -> None:
 
 @verb("suggest", command)
 @click.argument("places", metavar="WORLD_OR_PATHS...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--agent", required=True, help="The model: llm:PROVIDER/MODEL or cassette:FILE.")
-@click.option("--n", "count", default=20, show_default=True, type=click.IntRange(min=1), help="Number of drafts.")
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The CSV file to write, to be edited."
-)
-@click.option("--seed", default=0, show_default=True, help="Seed for selecting documents.")
 @options("language", default="en")
 @spending_options
 def suggest_command(

@@ -19,8 +19,6 @@ from kbgym.errors import BadInput
 
 @verb("report")
 @place("EXPERIMENT_OR_RUN", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Output folder.  [default: its report/]")
-@click.option("--explain", "cell", help="Print the source of a number by its id, such as gradient/hipporag/both/rho.")
 def report_command(place: Path, out: Path | None, cell: str | None) -> Printed:
     """Write report.html (one file, no network), tables/*.csv and cells.json.
 
@@ -49,9 +47,6 @@ def report_command(place: Path, out: Path | None, cell: str | None) -> Printed:
 
 @verb("view")
 @place("RUN...", name="folders", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen.  [default: a free port]")
-@click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
-@click.option("--world", type=click.Path(path_type=Path), help="The world of a store that does not hold its own.")
 def view_command(folders: tuple[Path, ...], port: int, open_browser: bool, world: Path | None) -> None:
     """Serve a local page on a RUN: gains, the store, its map, every question, and live progress.
 

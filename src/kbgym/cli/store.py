@@ -35,7 +35,6 @@ def command() -> None:
 @verb("search")
 @place("STORE")
 @click.argument("query")
-@click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
 @options("embedder", "search")
 def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
     """Search a store as an agent would.
@@ -54,7 +53,6 @@ def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
 @verb("read")
 @place("STORE")
 @click.argument("id", metavar="ID")
-@click.option("--source", "with_source", is_flag=True, help="Also show its position in the original files.")
 def read_command(place: str, id: str, with_source: bool) -> Printed:
     """Show a document with its links in both directions and its provenance.
 
@@ -134,8 +132,6 @@ def _measured(index: dict[str, Any]) -> str:
 @verb("export")
 @place("STORE")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="A file; for csv a folder.")
-@click.option("--formulas", is_flag=True, help="CSV as it is, also what a spreadsheet would carry out.")
 def export_command(place: str, format_: str, out: Path, formulas: bool) -> Printed:
     """Write a store for other programs: JSON lines, GraphML or CSV, all or nothing.
 

@@ -63,7 +63,6 @@ def begin(
 @option("world", "--world", "world_folder", required=True, help="The world to train on.")
 @option("run", "--out", "out", required=True, help="The run folder; run again to resume.")
 @options("store")
-@click.option("--from", "begins", metavar="STORE", help="Train on top of this store, such as an arm's.")
 @click.option("--control", type=click.Choice(CONTROLS), help="Train as a control, which should gain nothing.")
 @options("eval")
 @training_options
