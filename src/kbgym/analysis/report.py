@@ -14,7 +14,7 @@ from kbgym.analysis.curves import eval_curve, examined, learning, retention
 from kbgym.analysis.page import Figure, Report, Section, gradient_dots, sections, write
 from kbgym.analysis.published import beside
 from kbgym.analysis.results import Results, Seed, how_to_compare, open_results
-from kbgym.analysis.tables import arms, groups, readers, stores, training
+from kbgym.analysis.tables import arms, readers, stores, training
 from kbgym.analysis.verdict import WORDS
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput, Missing
@@ -62,18 +62,14 @@ def _sections(results: Results) -> tuple[Section, ...]:
                     arms.gradient(results),
                     _dots(results),
                     arms.by_seed(results),
-                    groups.non_inferiority(results),
-                    groups.budget_split(results),
+                    arms.budget_split(results),
                     readers.within(results),
                     readers.answers(results),
                 ],
             ),
             ("Every reader", [readers.by_reader(results, group) for group in readers.SETS]),
             ("Evidence: what was found, whoever reads", [readers.evidence(results)]),
-            (
-                "What coverage buys",
-                [groups.per_point(results), stores.readings(results)],
-            ),
+            ("What coverage buys", [stores.per_point(results), stores.readings(results)]),
         ]
     parts += [
         ("E3: retention by class", [retention(results, arm) for arm in trained]),
@@ -135,7 +131,7 @@ def _why(results: Results, arm: str) -> str:
 
 
 def _dots(results: Results) -> Figure:
-    about = ("gradient-dots", "The gradient with its intervals", results.caption(), arms.below_one(results))
+    about = ("gradient-dots", "The gradient with its intervals", results.caption(), arms.in_order(results))
     try:
         return Figure(*about, svg=gradient_dots(results))
     except Missing as reason:

@@ -24,6 +24,8 @@ from kbgym.search.base import SearchKind
 from kbgym.trace import is_url
 
 if TYPE_CHECKING:  # keep imports few: agents that start a server wait for them
+    from pathlib import Path
+
     from kbgym.worlds.world import World
 
 Printed = tuple[dict[str, Any], str | Sequence[str]]  # for machines, for people
@@ -119,6 +121,11 @@ def world_values(world: World) -> dict[str, Any]:
     """Return the result shared by all verbs that make a world."""
     counts = {"documents": len(world.documents), "questions": len(world.questions)}
     return {**counts, "splits": world.splits, "hash": world.hash}
+
+
+def world_text(out: Path, world: World) -> str:
+    counts = f"{len(world.documents):,} documents, {len(world.questions):,} questions"
+    return f"{out}: {counts} ({splits_of(world) or 'none'}).\nhash {world.hash}"
 
 
 def splits_of(world: World) -> str:

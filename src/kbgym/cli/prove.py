@@ -9,19 +9,9 @@ from typing import Any
 import click
 
 from kbgym.agents.trust import allowed, refuse_hand
+from kbgym.analysis import proof as proofs
 from kbgym.analysis.health import coverage
-from kbgym.analysis.proof import (
-    BothExams,
-    Groups,
-    Proof,
-    group_lines,
-    headroom,
-    joined,
-    lines,
-    prove,
-    values,
-    verdict_lines,
-)
+from kbgym.analysis.proof import BothExams
 from kbgym.analysis.report import write_report
 from kbgym.analysis.verdict import shared_keys
 from kbgym.api import Exam, Workspace, open, teach, trainer_for
@@ -80,7 +70,7 @@ def command(world_folder: Path, out: Path, set_name: str, most: int | None, trus
     steps = ProofSteps(begin(out, world, settings, chosen)[0], sets, spending)
     steps.confirm()
     proof, result = steps.proved()
-    return result, lines(proof, out, world_folder)
+    return result, proofs.lines(proof, out, world_folder)
 
 
 def _settings(out: Path, world: World, given: dict[str, Any]) -> Settings:
@@ -118,7 +108,7 @@ class ProofSteps:
         self.exams: dict[str, BothExams] = {}
 
     @property
-    def groups(self) -> Groups:
+    def groups(self) -> proofs.Groups:
         """Return the questions of each group: the sets of the gradient, or else the groups in the questions."""
         if len(self._unseen) > 1:
             return {name: [one.id for one in questions] for name, questions in self._sets.items()}
@@ -137,18 +127,18 @@ class ProofSteps:
         exams += len(self._run.world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
         self._spending.confirm_all(training_plan(settings, left, exams))
 
-    def proved(self) -> tuple[Proof, dict[str, Any]]:
+    def proved(self) -> tuple[proofs.Proof, dict[str, Any]]:
         """Do all missing work, then return the verdict, which is kept in the run."""
         folder = self._run.folder
         flat = self._examine(f"{folder}@0")
-        say(headroom([row for name in self._unseen for row in flat[name].rows]).sentence)
+        say(proofs.headroom([row for name in self._unseen for row in flat[name].rows]).sentence)
         self._train()
         trained = self._examine(str(folder))
         self.exams = {name: BothExams(name, flat[name].rows, trained[name].rows) for name in self._sets}
-        unseen = joined("+".join(self._unseen), [self.exams[name] for name in self._unseen])
+        unseen = proofs.joined("+".join(self._unseen), [self.exams[name] for name in self._unseen])
         alone = [row for name in self._unseen for row in flat[name].without]
-        proof = prove(folder, unseen, self.exams[TRAINED], self.keys, alone, self.groups)
-        result = {"run": str(folder), "agent": self._run.settings.reader, "set": unseen.set, **values(proof)}
+        proof = proofs.prove(folder, unseen, self.exams[TRAINED], self.keys, alone, self.groups)
+        result = {"run": str(folder), "agent": self._run.settings.reader, "set": unseen.set, **proofs.values(proof)}
         with write_whole(folder / FILE) as scratch:
             scratch.write_text(pretty(result), encoding="utf-8")
         return proof, result
@@ -242,7 +232,7 @@ def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Pri
     return result, _demo_screen(out, settings, people, store, proof)
 
 
-def _demo_screen(out: Path, settings: Settings, people: int, trained: Store, proof: Proof) -> str:
+def _demo_screen(out: Path, settings: Settings, people: int, trained: Store, proof: proofs.Proof) -> str:
     counted, share = ledger(trained), coverage(trained).direct
     times = "once" if settings.epochs == 1 else f"{settings.epochs} times"
     return "\n".join(
@@ -253,12 +243,12 @@ def _demo_screen(out: Path, settings: Settings, people: int, trained: Store, pro
             f"and {counted.links:,} links, covering {share:.1%} of the documents. "
             "A fresh reader was then examined on the frozen stores:",
             "",
-            *group_lines(proof.groups),
+            *proofs.group_lines(proof.groups),
             "",
             "rho is the trained store's actions over the flat store's, on the same questions.",
             "These are the reference agents' numbers; the paper's column is gpt-5-mini's, one seed.",
             "",
-            *verdict_lines(proof),
+            *proofs.verdict_lines(proof),
             "That is the three groups training never saw, taken together.",
             "",
             f"The report, with the source of every number: {out / 'report' / 'report.html'}",

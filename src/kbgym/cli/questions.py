@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kbgym.agents.llm.connect import is_model
-from kbgym.canonical import digest
+from kbgym.canonical import digest, write_whole
 from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.settings import options
 from kbgym.cli.spending import Spending, spending_options, with_spend
@@ -69,7 +69,8 @@ def suggest_command(
             with_spend(tick, models),
         )
     text = written(found.drafts)
-    _write(out, text)
+    with write_whole(out) as scratch:
+        scratch.write_text(text, encoding="utf-8", newline="")
     result = {
         "out": str(out),
         "drafts": len(found.drafts),
@@ -83,15 +84,6 @@ def suggest_command(
         lines.append(f"  {count} were asked for; these documents gave no more.")
     lines.append("Read them, write yes in the column `approve` of those you want, then: import corpus --questions.")
     return result, lines
-
-
-def _write(out: Path, text: str) -> None:
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
-    except OSError as error:
-        raise BadInput(f"cannot write {out}: {error.strerror}.") from error
 
 
 def _world(places: tuple[Path, ...], language: str) -> World:

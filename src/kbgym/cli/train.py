@@ -14,13 +14,7 @@ from kbgym.agents.trust import remember
 from kbgym.analysis.health import coverage
 from kbgym.api import beginning, open, teach, trainer_for
 from kbgym.api.factory import CASSETTE, agents_named, training_settings
-from kbgym.cli.common import (
-    Printed,
-    progress,
-    say,
-    settings_given,
-    verb,
-)
+from kbgym.cli.common import Printed, progress, say, settings_given, verb
 from kbgym.cli.exam import Where, engine_options
 from kbgym.cli.settings import flags, option, options
 from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands, with_spend
