@@ -204,11 +204,7 @@ def retention(results: Results, arm: str) -> Table | None:
     ):
         cells, f1[name] = _by_epoch(results, arm, name, some, epochs, field)
         lines.append(Line(name.replace("within/", "within budget in both: "), [*cells, *gap]))
-    heads = [
-        "n",
-        *(f"epoch {epoch}" for epoch in epochs),
-        *(("F1 on flat", "F1 on final store") if controlled else ()),
-    ]
+    heads = ["n", *(f"epoch {epoch}" for epoch in epochs), *(("F1 on flat", "F1 on final store") if controlled else ())]
     said = " to ".join(f"{value:.3f}" for value in f1["all"] if value is not None)
     steps = " to ".join(f"{value:.1f}" for value in f1["steps"] if value is not None)
     sentence = f"Forward F1 on the same questions, epoch by epoch: {said}; steps: {steps}."
@@ -223,12 +219,7 @@ def _within_budget(passes: Sequence[Asked], epochs: Sequence[int]) -> list[Asked
 
 
 def _by_epoch(
-    results: Results,
-    arm: str,
-    name: str,
-    passes: Sequence[Asked],
-    epochs: Sequence[int],
-    field: str,
+    results: Results, arm: str, name: str, passes: Sequence[Asked], epochs: Sequence[int], field: str
 ) -> tuple[list[Cell | None], list[float | None]]:
     """Return n and the mean of a field in each epoch as cells, and the means."""
     ids = tuple(dict.fromkeys(one.question for _, one in passes))

@@ -35,9 +35,7 @@ class Coverage(msgspec.Struct, frozen=True):
 
 
 def coverage(
-    store: Store,
-    correct: Callable[[Record, str], bool] | None = None,
-    questions: Iterable[Question] = (),
+    store: Store, correct: Callable[[Record, str], bool] | None = None, questions: Iterable[Question] = ()
 ) -> Coverage:
     """Measure a store; `correct(index, target)` says whether a link belongs."""
     indexes = [record for record in store.authored() if record.links]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -109,7 +109,7 @@ def check(file: Path, world_hash: str | None = None, tick: ProgressCallback | No
                 if getattr(made.plan, name) != claimed:
                     raise Failed(f"{file}: the {name} of the exam is not what it says.")
             _same(file, [row.id for row in rows], [question.id for question in asked], "questions")
-            again = opened.examine(_Again(rows), asked, tick=tick, alone=False).rows
+            again = opened.examine(_again(rows), asked, tick=tick, alone=False).rows
             is_split = opened.world is not None and tuple(asked) == opened.world.split(header.set)
     for row, made_row in zip(rows, again, strict=True):
         claimed_row, done = msgspec.structs.asdict(row), msgspec.structs.asdict(made_row)
@@ -119,24 +119,16 @@ def check(file: Path, world_hash: str | None = None, tick: ProgressCallback | No
     return Checked(header, again, is_split)
 
 
-class _Again:
-    """Make a policy for every pass that repeats the actions of its row."""
+def _again(rows: Iterable[Row]) -> Callable[[View], Action]:
+    """Return a reader that repeats the actions of each question's row."""
+    done = {row.question: [shot.action for shot in row.shots] for row in rows}
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._done = {row.question: [shot.action for shot in row.shots] for row in rows}
-
-    def __call__(self) -> _Doing:
-        return _Doing(self._done)
-
-
-class _Doing:
-    def __init__(self, done: Mapping[str, Sequence[Action]]) -> None:
-        self._done = done
-
-    async def act(self, view: View) -> Action:
+    def act(view: View) -> Action:
         assert isinstance(view.task, Forward)
-        actions = self._done.get(view.task.question, ())
+        actions = done.get(view.task.question, ())
         return actions[len(view.history)] if len(view.history) < len(actions) else Answer("")
+
+    return act
 
 
 @contextmanager

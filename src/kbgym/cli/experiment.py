@@ -21,9 +21,9 @@ from kbgym.api.factory import embedder_named
 from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
 from kbgym.cli.common import Printed, progress, seeds_in, verb
-from kbgym.cli.exam import how_many
 from kbgym.cli.settings import options
 from kbgym.cli.spending import Spending, spending_options, training_plan
+from kbgym.cli.training import how_many
 from kbgym.errors import BadInput
 from kbgym.experiments import experiment
 from kbgym.experiments.controls import CONTROLS

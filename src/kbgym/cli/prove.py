@@ -18,9 +18,9 @@ from kbgym.api import Exam, Workspace, open, teach, trainer_for
 from kbgym.api.factory import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
 from kbgym.cli.common import Printed, progress, say, settings_given, verb
-from kbgym.cli.settings import option, options, place
+from kbgym.cli.settings import option, options, place, read_table
 from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
-from kbgym.cli.train import begin, players, training_options
+from kbgym.cli.training import begin, players, training_options
 from kbgym.errors import BadInput
 from kbgym.experiments.chunks import PASSES
 from kbgym.store import Store, ledger
@@ -159,7 +159,7 @@ class ProofSteps:
                             out=file,
                             models=models,
                             concurrency=passes,
-                            tick=with_spend(tick, models, passes),
+                            tick=with_spend(tick, models),
                             header=opened.exam_header(reader, questions, name),
                             alone=opened.at == 0 and name != TRAINED,
                         )
@@ -173,7 +173,7 @@ class ProofSteps:
             with progress("embedding") as tick:
                 trainer = trainer_for(run, agents_named(settings, models, world=run.world), tick=tick)
             with progress("training") as tick:
-                teach(trainer, with_spend(tick, models, settings.batch_size))
+                teach(trainer, with_spend(tick, models))
 
     @property
     def _asked(self) -> int:
@@ -233,28 +233,19 @@ def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Pri
 
 
 def _demo_screen(out: Path, settings: Settings, people: int, trained: Store, proof: proofs.Proof) -> str:
-    counted, share = ledger(trained), coverage(trained).direct
-    times = "once" if settings.epochs == 1 else f"{settings.epochs} times"
-    return "\n".join(
-        [
-            f"A world of {people} people, {counted.origins:,} documents and no links; the reference agents trained it",
-            f"on {settings.questions} questions, each asked {times} (seed {settings.seed}). "
-            f"The store now has {counted.authored} index documents",
-            f"and {counted.links:,} links, covering {share:.1%} of the documents. "
-            "A fresh reader was then examined on the frozen stores:",
-            "",
-            *proofs.group_lines(proof.groups),
-            "",
-            "rho is the trained store's actions over the flat store's, on the same questions.",
-            "These are the reference agents' numbers; the paper's column is gpt-5-mini's, one seed.",
-            "",
-            *proofs.verdict_lines(proof),
-            "That is the three groups training never saw, taken together.",
-            "",
-            f"The report, with the source of every number: {out / 'report' / 'report.html'}",
-            f"Everything is in {out}. Look further:",
-            f"  kbgym store log {out} --limit 5          what each question did to the store",
-            f'  kbgym store search {out} "People whose job is tanner"',
-            f"  kbgym store replay {out}                 rebuild it from its trace and verify every step",
-        ]
+    text: str = read_table("texts.toml")["demo"]
+    counted = ledger(trained)
+    return text.format(
+        people=people,
+        origins=counted.origins,
+        questions=settings.questions,
+        times="once" if settings.epochs == 1 else f"{settings.epochs} times",
+        seed=settings.seed,
+        authored=counted.authored,
+        links=counted.links,
+        share=coverage(trained).direct,
+        groups="\n".join(proofs.group_lines(proof.groups)),
+        verdict="\n".join(proofs.verdict_lines(proof)),
+        report=out / "report" / "report.html",
+        out=out,
     )

@@ -29,13 +29,7 @@ def command() -> None:
 @options("language", default="en")
 @spending_options
 def suggest_command(
-    places: tuple[Path, ...],
-    agent: str,
-    count: int,
-    out: Path,
-    seed: int,
-    language: str,
-    **flags: Any,
+    places: tuple[Path, ...], agent: str, count: int, out: Path, seed: int, language: str, **flags: Any
 ) -> Printed:
     """Draft questions with answers and supports from a world, or from the files it would be imported from.
 

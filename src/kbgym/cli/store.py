@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.api import Workspace, open
+from kbgym.api import open
 from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.main import Verbs
 from kbgym.cli.settings import options, place
@@ -95,7 +95,7 @@ _MEANING: dict[str, str] = {
 @verb("stats")
 @place("STORE")
 def stats_command(place: str) -> Printed:
-    """Count documents, links and provenance exactly, and describe the search index.
+    """Count documents, links and provenance exactly.
 
     \b
     Example:
@@ -106,27 +106,7 @@ def stats_command(place: str) -> Printed:
         counts = msgspec.to_builtins(ledger(store))
         lines = [f"{name:<20} {count:>9,}  {_MEANING.get(name, '')}".rstrip() for name, count in counts.items()]
         result = {**counts, "hash": store.fingerprint}
-        if opened.folder is not None:
-            result["index"] = index = _index(opened)
-            lines.append(f"{'index':<20} {index['kind']:>9}" + _measured(index))
     return result, "\n".join(lines)
-
-
-def _index(opened: Workspace) -> dict[str, Any]:
-    """Return the kind of search index; only a large store has files to measure."""
-    from kbgym.backends.hnsw.index_files import described
-
-    name, store = opened.settings.embedder, opened.store
-    known = "hash-256" if name == "hash" else name
-    return dict(described([record.id for record in store], [record.text for record in store], known))
-
-
-def _measured(index: dict[str, Any]) -> str:
-    if index["kind"] == "exact":
-        return ""
-    if "bytes" not in index:
-        return "  its files are not there yet: the first training, exam or server makes them"
-    return f"  recall@5 {index['recall@5']:.3f}, recall@60 {index['recall@60']:.3f}, {index['bytes'] / 1e6:,.0f} MB"
 
 
 @verb("export")

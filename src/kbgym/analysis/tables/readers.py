@@ -9,7 +9,7 @@ from statistics import fmean
 from kbgym.analysis.cells import TABLES, Cell, Line, Table, estimate, number
 from kbgym.analysis.results import LABELS, POOLED, Results
 from kbgym.analysis.statistics import Estimate, holm
-from kbgym.analysis.tables.arms import difference_cell, flatten, float_of, gain_of, how, mean_cell, ratio_of
+from kbgym.analysis.tables.arms import difference_cell, flatten, float_of, how, mean_cell, ratio_of
 from kbgym.analysis.verdict import LEVEL, Pair, right_in
 from kbgym.sanitize import safe_text
 from kbgym.training.exam import Row
@@ -171,9 +171,6 @@ def _evidence_cells(
     cells.append(number(f"{id}/actions", actions, f"mean actions until every support was shown; {_NEVER}", own, 2))
     formula = f"those actions over the same on the flat store, same questions; {how(results)}"
     cells.append(estimate(f"{id}/ratio", ratio.interval, formula, both, mark=1.0))
-    gained = gain_of(results, pairs, lambda row: _within(row, 8)).interval
-    formula = f"share within 8 actions minus the same on the flat store; {how(results)}"
-    cells.append(estimate(f"{id}/gained", gained, formula, both, mark=0.0))
     return cells
 
 

@@ -17,12 +17,9 @@ from kbgym.analysis.results import POOLED, Results
 from kbgym.analysis.statistics import Interval, difference
 from kbgym.analysis.tables.arms import gain_of, how, mean_cell
 from kbgym.analysis.trajectory import Trained
+from kbgym.analysis.verdict import TEXTS
 from kbgym.worlds.truth import GROUPS
 
-READS_INDEXES = (
-    "The GraphRAG and RAPTOR rows measure the reference reader as well as the structure: it opens only documents it "
-    "recognises as an index of a key, and a summary of a community is none."
-)
 LAST = "the store at the end of the trace"
 
 
@@ -54,7 +51,7 @@ def arms(results: Results) -> Table:
         for field, digits in (("f1", 3), ("em", 3), ("actions", 2), ("characters", 0)):
             cells.append(mean_cell(results, f"arms/{arm}/{field}", arm, POOLED, field, digits))
         lines.append(Line(results.label(arm), cells))
-    return results.table("arms", lines, READS_INDEXES if {"graphrag", "raptor"} & set(results.arms) else "")
+    return results.table("arms", lines, TEXTS["indexes"] if {"graphrag", "raptor"} & set(results.arms) else "")
 
 
 def _actions_spent(trained: Trained | None) -> float:

@@ -22,9 +22,8 @@ from kbgym.errors import KbgymError
 from kbgym.progress import ProgressCallback
 from kbgym.search.cache import cache_folder, keys
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.factory import IndexKind, approximate_plugin
 
-__all__ = ["INSTALL", "described", "installed", "open_index", "peek", "recall"]
+__all__ = ["INSTALL", "installed", "open_index", "peek", "recall"]
 
 FOLDER = "indexes-2"
 GRAPH, KEYS = "graph.usearch", "keys.bin"
@@ -170,18 +169,3 @@ def recall(index: ApproximateIndex, ids: Sequence[str], queries: int = 50) -> di
             found[depth] += len(truth.intersection(id for id, _ in index.search(query, 0, depth)))
             wanted[depth] += len(truth)
     return {depth: found[depth] / wanted[depth] if wanted[depth] else 1.0 for depth in DEPTHS}
-
-
-def described(ids: Sequence[str], texts: Sequence[str], embedder: str) -> dict[str, IndexKind | int | float]:
-    """Describe the index of these texts without embedding any; with recall and size if its files exist."""
-    if approximate_plugin(len(ids)) is None:
-        return {"kind": "exact"}
-    files = peek(texts, embedder)
-    if files is None or files.folder is None:
-        return {"kind": "approximate"}
-    names = keys(embedder, texts)
-    known = [id for id, name in zip(ids, names, strict=True) if name in files.rows]
-    index = _over(files, ids, names, files.graph.ndim)
-    measured = {f"recall@{depth}": round(share, 4) for depth, share in recall(index, known).items()}
-    size = sum(path.stat().st_size for path in files.folder.iterdir())
-    return {"kind": "approximate", "bytes": size, "not_in_files": len(ids) - len(known), **measured}
