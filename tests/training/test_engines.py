@@ -122,7 +122,7 @@ def test_nothing_of_ray_is_loaded_unless_asked_for(tmp_path):
     code = (
         "import sys\n"
         "from kbgym.cli.main import run\n"
-        "import kbgym.cli.exam, kbgym.cli.experiment, kbgym.experiments.chunks\n"
+        "import kbgym.cli.training, kbgym.cli.experiment, kbgym.experiments.chunks\n"
         "try: run(['exam', '--help'])\n"
         "except SystemExit: pass\n"
         "found = [name for name in sys.modules if name.split('.')[0] in ('ray', 'grpc')]\n"

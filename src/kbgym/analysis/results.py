@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import CellSource
+from kbgym.analysis.cells import TABLES, CellSource, Line, Table
 from kbgym.analysis.health import coverage
 from kbgym.analysis.statistics import Sampled
 from kbgym.analysis.trajectory import Trained
@@ -258,10 +258,6 @@ class Results:
         return self.kind == paper.KIND and self.gradient and same
 
     @property
-    def paper_note(self) -> str:
-        return f" {paper.NOTE}" if self.beside_paper else ""
-
-    @property
     def agent(self) -> str:
         return played_by(self.settings, self.seeds[0].trained[self.trainings[0]].place.genesis)
 
@@ -279,6 +275,23 @@ class Results:
         if len(chosen) > 1 and self.plan is not None and self.plan.world:
             text += " All seeds share one world: intervals are over the keys that questions share, not over seeds."
         return text
+
+    def table(
+        self,
+        name: str,
+        lines: Sequence[Line],
+        sentence: str = "",
+        columns: Sequence[str] = (),
+        of: str = "",
+        caption: str = "",
+        title: str = "",
+    ) -> Table:
+        """Return a table by its name in `tables.toml`, and of what it is one, such as a training."""
+        info = TABLES[name]
+        title = title or info.title.format(arm=self.label(of) if of else "")
+        caption = f"{caption or self.caption(n=info.sized)} {info.note}".rstrip()
+        full = f"{name}-{of}" if of else name
+        return Table(full, title, columns or info.columns, lines, caption, sentence, info.head)
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from importlib.resources import files
 from statistics import NormalDist, fmean
 from typing import Literal
 
@@ -30,13 +31,9 @@ MARGIN = 0.03  # of accuracy
 GAIN = 0.20  # the smallest relative saving of actions of practical interest
 POWER = 0.80
 
-# Defines the words of a verdict wherever one is shown.
-WORDS = (
-    "A trained store is the documents plus what an agent wrote while it practised on other questions, mostly lists of "
-    "where facts are (indexes). The flat store is the documents alone. An action is one search, one opened document or "
-    "the answer. Accuracy (F1, from 0 to 1) is the share of the expected answer that was given. n is the number of "
-    "questions, which both stores were asked. Brackets hold the 95% confidence interval."
-)
+# Texts that define the terms of a verdict and of the tables.
+TEXTS = msgspec.toml.decode((files("kbgym.analysis") / "words.toml").read_bytes(), type=dict[str, str])
+WORDS = TEXTS["verdict"]
 _UNKNOWN = Interval(math.nan, -math.inf, math.inf)
 
 

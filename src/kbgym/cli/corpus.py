@@ -27,12 +27,10 @@ from kbgym.worlds.world import World
 
 SHOWN = 10  # lines of one kind
 TEMPLATE = Path(__file__).with_name(FILE)
-_SOURCE = click.Path(path_type=Path, exists=True)
 
 
 @verb("init")
-@click.argument("folder", required=False, type=_SOURCE)
-@click.option("--questions", type=_SOURCE, help="Questions with answers: CSV, JSON or JSONL.")
+@click.argument("folder", required=False, type=click.Path(path_type=Path, exists=True))
 def init_command(folder: Path | None, questions: Path | None) -> Printed:
     """Write kbgym.toml into the current folder and import the documents in FOLDER.
 
@@ -89,9 +87,6 @@ def _project_text(folder: str, questions: Path | None) -> str:
 @options("language", default="en")
 @options("site", "about", default="")
 @options("follow", default=False)
-@click.option("--seed", default=0, show_default=True, help="Seed for splits that the questions do not give.")
-@click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
-@click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store to update too.")
 @options("search")
 def corpus_command(
     paths: tuple[Path, ...],
@@ -237,7 +232,6 @@ def _some(lines: Iterable[str]) -> Iterator[str]:
 @verb("watch")
 @place("FOLDER...", "documents", "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @option("run", "--store", "store", type=str, required=True, help="The run or store to update.")
-@click.option("--every", default=2.0, show_default=True, type=click.FloatRange(min=0.05), help="Seconds between polls.")
 def watch_command(paths: Sequence[Path], store: str, every: float) -> None:
     """Keep a store in step with the files it was made from, until interrupted.
 

@@ -42,8 +42,6 @@ def submit() -> None:
 
 @verb("benchmark", command)
 @click.option("--name", type=click.Choice(list(NAMES)), default="kbgym-people-v2", show_default=True)
-@click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
 def benchmark_command(name: str, seeds: str, out: Path) -> Printed:
     """Write worlds of a benchmark as a data set: documents, questions, golds apart, and a card.
 
@@ -62,11 +60,6 @@ def benchmark_command(name: str, seeds: str, out: Path) -> Printed:
 
 @verb("transcripts", command)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE...")
-@click.option(
-    "--preferences", "store", metavar="STORE", help="The FILEs are exams of this store: write pairs of passes."
-)
-@click.option("--world", type=click.Path(path_type=Path), help="The world with the store's questions.  [a run's own]")
-@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The JSONL file to write.")
 def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path | None, out: Path) -> Printed:
     """Write every pass recorded in a cassette as one line of chat messages, ready for fine-tuning.
 
@@ -97,9 +90,6 @@ def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path 
 
 @verb("pack", submit)
 @click.argument("rows", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--store", help="The store that was examined.  [default: the run that holds the rows]")
-@click.option("--world", type=click.Path(path_type=Path), help="The world with the questions.  [a run's own]")
-@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
 def pack_command(rows: Path, store: str | None, world: Path | None, out: Path) -> Printed:
     """Pack an exam, its ROWS, its questions and the history of its store into one file that others can check.
 
@@ -122,7 +112,6 @@ def pack_command(rows: Path, store: str | None, world: Path | None, out: Path) -
 
 @verb("verify", submit)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--world", type=click.Path(path_type=Path), help="The world the submission must match.")
 def verify_command(file: Path, world: Path | None) -> Printed:
     """Repeat a submission without its reader: rebuild the store, repeat every action, grade every answer.
 

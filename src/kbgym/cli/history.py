@@ -33,7 +33,6 @@ LISTED_PRUNED = 20
 
 @verb("log")
 @place("STORE")
-@click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the last N iterations.")
 def log_command(place: str, limit: int | None) -> Printed:
     """List the lessons of a store, one per line, in the order in which they ended.
 
@@ -179,8 +178,6 @@ def _author(author: Author) -> str:
 
 @verb("rollback")
 @place("STORE")
-@click.option("--to", type=int, required=True, metavar="N", help="The iteration to return to; 0 is the beginning.")
-@click.option("--reason", default="", help="Reason, recorded in the trace.")
 def rollback_command(place: str, to: int, reason: str) -> Printed:
     """Return a store to an earlier iteration. The history is kept, so a rollback can be rolled back.
 
@@ -202,8 +199,6 @@ def rollback_command(place: str, to: int, reason: str) -> Printed:
 
 @verb("replay")
 @place("STORE")
-@click.option("--at", type=int, metavar="N", help="Stop after iteration N (same as STORE@N); 0 is the start.")
-@click.option("--recover", "mend", is_flag=True, help="First cut a damaged trace to its valid part; keep a backup.")
 def replay_command(place: str, at: int | None, mend: bool) -> Printed:
     """Rebuild a store from its trace and verify every recorded result.
 
@@ -276,9 +271,6 @@ def _recover(place: str) -> Recovered | None:
 
 @verb("prune")
 @place("RUN", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--unused", is_flag=True, help="Documents that no exam question opened.")
-@click.option("--harmful", is_flag=True, help="Documents that harmed the questions that opened them.")
-@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 def prune_command(place: Path, unused: bool, harmful: bool, dry_run: bool) -> Printed:
     """Delete documents that training wrote in a RUN: those that its exams never opened, or that did harm.
 

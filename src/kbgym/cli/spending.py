@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kbgym.training.run import Settings
 
 
-# Average share of its tokens that a unit in progress has used: each request repeats all earlier messages.
-UNDER_WAY = 1 / 3
 CHARACTERS = 4  # per token, approximately
 Plan = tuple[str, dict[str, int]]  # agents, and the number of their passes of each kind
 
@@ -151,29 +149,14 @@ def _size(request: Request) -> int:
     return len(encode((request.system, request.messages, request.tools)))
 
 
-def with_spend(tick: ProgressCallback, models: Models | None, at_once: int = 0) -> ProgressCallback:
-    """Return the callback with the spending so far in its note.
-
-    With `at_once`, the number of concurrent units, the note also has the expected total of this step.
-    """
+def with_spend(tick: ProgressCallback, models: Models | None) -> ProgressCallback:
+    """Return the callback with the spending so far in its note."""
     if models is None:
         return tick
-    begun, first = models.budget.spent.tokens, -1
 
     def spending(done: int, total: int, note: str) -> None:
-        nonlocal first
-        first = done - 1 if first < 0 else first
         spent = models.budget.spent
-        note = f"{note}  {_spent(spent.tokens, spent.cost)}"
-        if at_once and spent.tokens > begun:
-            units = done - first + UNDER_WAY * min(at_once, total - done)
-            left = round((spent.tokens - begun) * max(0.0, total - first - units) / units)
-            cost = None if spent.cost is None else spent.cost * (spent.tokens + left) / spent.tokens
-            note += f" of about {_spent(spent.tokens + left, cost)}"
-        tick(done, total, note)
+        money = "price unknown" if spent.cost is None else f"${spent.cost:.2f}"
+        tick(done, total, f"{note}  {spent.tokens:,} tokens  {money}")
 
     return spending
-
-
-def _spent(tokens: int, cost: float | None) -> str:
-    return f"{tokens:,} tokens  {'price unknown' if cost is None else f'${cost:.2f}'}"

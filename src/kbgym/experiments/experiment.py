@@ -22,20 +22,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from kbgym import canonical
 from kbgym.agents.external.agent import KEPT
 from kbgym.agents.llm.connect import Models, is_model
 from kbgym.agents.registry import make_agent
 from kbgym.api import teach, trainer_for
 from kbgym.api.factory import CASSETTE, agent_of, agents_named, embedder_named, models_for, settings_with
-from kbgym.canonical import (
-    atomic_dir,
-    check_name,
-    pretty,
-    read_lines,
-    read_value,
-    write_lines,
-    write_whole,
-)
 from kbgym.errors import BadInput, Damaged
 from kbgym.experiments.controls import controlled
 from kbgym.gym.environment import RANKINGS
@@ -226,19 +218,19 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
         )
     elif folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no experiment; choose another --out.")
-    with write_whole(file) as scratch:
-        scratch.write_text(pretty(plan), encoding="utf-8")
+    with canonical.write_whole(file) as scratch:
+        scratch.write_text(canonical.pretty(plan), encoding="utf-8")
     return plan
 
 
 def read_plan(folder: Path) -> Plan:
     if not (folder / FILE).exists():
         raise BadInput(f"{folder} is not an experiment: it has no {FILE}.")
-    plan = read_value(folder / FILE, Plan)
+    plan = canonical.read_value(folder / FILE, Plan)
     if not plan.trainings or not plan.seeds:
         raise Damaged(f"{folder / FILE}: it has no training, or no seed.")
     for name in (*(training.name for training in plan.trainings), *plan.arms):
-        check_name(folder / FILE, name)
+        canonical.check_name(folder / FILE, name)
     return plan
 
 
@@ -330,15 +322,16 @@ class SeedRun:
         place = self.folder / "probe"
         if not place.exists():
             probe = gradient(self.world, trained, self.plan.n, self.seed, also)
-            with atomic_dir(place) as folder:
+            with canonical.atomic_dir(place) as folder:
                 for name, questions in probe.groups.items():
-                    write_lines(folder / f"{name}.jsonl", questions)
-                checked = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
-                (folder / "probe.json").write_text(pretty({**checked, "order": list(probe.groups)}), encoding="utf-8")
-        order = read_value(place / "probe.json", _Probed).order
+                    canonical.write_lines(folder / f"{name}.jsonl", questions)
+                checked: dict[str, Any] = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
+                checked["order"] = list(probe.groups)
+                (folder / "probe.json").write_text(canonical.pretty(checked), encoding="utf-8")
+        order = canonical.read_value(place / "probe.json", _Probed).order
         for name in order:
-            check_name(place / "probe.json", name)
-        return {name: tuple(read_lines(place / f"{name}.jsonl", Question)) for name in order}
+            canonical.check_name(place / "probe.json", name)
+        return {name: tuple(canonical.read_lines(place / f"{name}.jsonl", Question)) for name in order}
 
     def _asked(self, questions: int) -> list[Question]:
         """Return the training questions of a training of this size."""
@@ -348,18 +341,18 @@ class SeedRun:
     def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
         sheets = self._sheets(arm, groups, lessons=arm == "flat", ends=arm == "flat")
         note = self.folder / "arms" / f"{arm}.json"
-        if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not sheets):
+        if note.exists() and ("skipped" in canonical.read_value(note, dict[str, Any]) or not sheets):
             return
         self.tick(f"{arm}: building")
         note.parent.mkdir(exist_ok=True)
         try:
             prepared = self.prepare(arm, self.world, self.plan.embedder, self.seed)
         except BadInput as refusal:  # this kind of world does not support the arm
-            note.write_text(pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
+            note.write_text(canonical.pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
             return
         settings = msgspec.structs.replace(self.plan.trainings[0].settings, ranking="paper")
         self._examine(arm, prepared.store, prepared.engine, sheets, settings)
-        note.write_text(pretty(prepared.about), encoding="utf-8")
+        note.write_text(canonical.pretty(prepared.about), encoding="utf-8")
 
     def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
         """Examine the final store of a training run and earlier ones, obtained by replay."""
