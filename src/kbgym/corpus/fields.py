@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.corpus.blocks import Block, Broken, Page, Plain, folded
+from kbgym.corpus.blocks import Block, Broken, Page, folded
 from kbgym.errors import Missing
 
 MOST_DEPTH = 60
@@ -250,12 +250,10 @@ def _texts(node: Node) -> list[str]:
 
 
 def _block(label: str, value: str, span: tuple[int, int]) -> Block:
-    text, plain = value.strip() or NOTHING, Plain()
+    text = value.strip() or NOTHING
     label = label if len(label) <= LONGEST_PATH else f"…{label[1 - LONGEST_PATH :]}"
-    plain.add(text, span[0])
-    return Block(
-        "field", plain, span=span, whole=len(text) <= LONGEST_WHOLE, label=f"{folded(label)}: " if label else ""
-    )
+    label = f"{folded(label)}: " if label else ""
+    return Block("field", text, span=span, whole=len(text) <= LONGEST_WHOLE, label=label)
 
 
 def _leaves(node: Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, tuple[int, int] | None]]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kbgym.corpus.blocks import Block, Broken, Page, Plain, folded, row_text
+from kbgym.corpus.blocks import Block, Broken, Page, folded, row_text
 from kbgym.corpus.fields import Node, Number, Pairs, add_fields, field_page, json_values, tree_of
 from kbgym.corpus.files import FoundFile, read_rows, read_text
 
@@ -30,20 +30,19 @@ def read_text_file(text: str) -> Page:
     introduction: Block | None = None
     for gap in [*_GAP.finditer(text), None]:
         end = gap.start() if gap else len(text)
-        for start, stop, item in _parts(text, at, end):
-            plain = Plain()
-            plain.add(text[start:stop], start)
-            if plain.text.strip():
-                page.blocks.append(Block("item" if item else "sentence", plain, under=introduction if item else None))
+        for said, item in _parts(text, at, end):
+            if said.strip():
+                page.blocks.append(Block("item" if item else "sentence", said, under=introduction if item else None))
                 if not item:
-                    introduction = page.blocks[-1] if plain.text.rstrip().endswith(":") else None
+                    introduction = page.blocks[-1] if said.rstrip().endswith(":") else None
                 elif introduction:
                     introduction.introduces = True
         at = gap.end() if gap else end
     return page
 
 
-def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+def _parts(text: str, start: int, end: int) -> Iterator[tuple[str, bool]]:
+    """Yield the items of a paragraph, and what precedes them."""
     item = False
     at = start
     while at < end:
@@ -51,11 +50,11 @@ def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
         mark = _ITEM.match(text, at, end)
         if mark:
             if start < at:
-                yield start, at, item
+                yield text[start:at], item
             start, item = mark.end(), True
         at = end if line_end < 0 else line_end + 1
     if start < end:
-        yield start, end, item
+        yield text[start:end], item
 
 
 def read_jsonl(file: FoundFile) -> Iterator[Page]:
@@ -150,12 +149,9 @@ def _table_page(headers: list[str], names: list[str], row: list[str], start: int
         ]
         add_fields(page, [Node(items=rest)], sum(map(len, row)) + sum(map(len, headers)), (start, end))
         return page
-    plain = Plain()
-    plain.add(row_text(headers, [folded(cell) for cell in row]), start)
-    return Page("", [Block("row", plain, span=(start, end), whole=True)])
+    said = row_text(headers, [folded(cell) for cell in row])
+    return Page("", [Block("row", said, span=(start, end), whole=True)])
 
 
 def _page(title: str, text: str, start: int, end: int) -> Page:
-    plain = Plain()
-    plain.add(text, start)
-    return Page(folded(title), [Block("sentence", plain, span=(start, end))] if text.strip() else [])
+    return Page(folded(title), [Block("sentence", text, span=(start, end))] if text.strip() else [])
