@@ -88,7 +88,6 @@ def _project_text(folder: str, questions: Path | None) -> str:
 @options("on_error", default="refuse")
 @options("language", default="en")
 @options("site", "about", default="")
-@options("follow", default=False)
 @click.option("--seed", default=0, show_default=True, help="Seed for splits that the questions do not give.")
 @click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
 @click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store to update too.")

@@ -206,14 +206,10 @@ class _Reader:
         if said[1] in _SILENT:
             self.page.lost.append(("directive", content))
         elif said[1] in _SAID:
-            found = read_inline(content, self.env)
             label, given = _SAID[said[1]], said[2].strip()
-            self.page.lost += found.lost
-            if found.text.strip():
-                label = f"{label}{given}: " if label.endswith(" ") else f"{label}: " if label else ""
-                self._add("sentence", found.text, links=found.links, label=label)
-            elif given:
-                self._add("sentence", label + given)
+            head = f"{label}{given}: " if label.endswith(" ") else f"{label}: " if label else ""
+            self._blocks(head + content if content.strip() else label + given, self.env)
+            self.last = None
         else:
             self._code_block(token, content)
 
