@@ -19,7 +19,6 @@ from kbgym.worlds.world import Document, Question
 
 ALIKE = 0.5
 WINDOW = 8  # how far a modified sentence is searched for around its old position
-UNMISTAKABLE = 20  # minimum characters of a text that is recognised in any file
 MOST_COMPARED = 10_000  # pairs of a removed file and an added one
 
 
@@ -72,7 +71,6 @@ def keep_ids(old: Sequence[Document], new: Sequence[Document], own: Mapping[str,
     match.pair(lambda one: one.id)  # derived from the file and the text without its context
     renamed = _renamed_files(old, new, match.found)
     partner = {after: before for before, after in renamed.items()}
-    match.pair_endings(partner)
     match.pair_modified(partner)
     return Kept(_with_ids(new, match.found, {document.id for document in old}), renamed)
 
@@ -103,22 +101,6 @@ class _Match:
                 id = document.id if document.id in there else next(iter(there))
                 del there[id]
                 self.found[document.id] = id
-
-    def pair_endings(self, partner: Mapping[str, str]) -> None:
-        """Pair documents that differ in their context only: in the same file, or if only one old document fits."""
-        before, after = self._left()
-        endings: dict[str, list[Document]] = {}
-        for document in before:
-            endings.setdefault(document.text[-UNMISTAKABLE:], []).append(document)
-        taken: set[str] = set()
-        for document in after:
-            own, file = self.own.get(document.id, document.text), _file(document)
-            there = endings.get(own[-UNMISTAKABLE:], []) if len(own) >= UNMISTAKABLE else []
-            fits = [one for one in there if one.text.endswith(own) and one.id not in taken]
-            near = [one for one in fits if _file(one) == partner.get(file, file)]
-            if near or len(fits) == 1:
-                self.found[document.id] = (near or fits)[0].id
-                taken.add(self.found[document.id])
 
     def pair_modified(self, partner: Mapping[str, str]) -> None:
         """Pair similar documents that have the same neighbours in a file."""
@@ -212,25 +194,6 @@ def _with_ids(new: Sequence[Document], match: Mapping[str, str], old: set[str]) 
         )
         for document in new
     )
-
-
-def keep_links(
-    old: Iterable[Document], new: Sequence[Document], dead: Mapping[str, int]
-) -> tuple[tuple[Document, ...], int]:
-    """Keep links to renamed pages; return the documents and the number of such links.
-
-    `dead` is the number of broken links per document. If the document had links to documents that still exist and are
-    otherwise unaccounted for, those are the broken links: a file was renamed, and this one uses its old name.
-    """
-    before = {document.id: document.links for document in old}
-    here = {document.id for document in new}
-    made, count = list[Document](), 0
-    for document in new:
-        missing = [id for id in before.get(document.id, ()) if id in here and id not in document.links]
-        kept = tuple(missing[: dead.get(document.id, 0)])
-        count += len(kept)
-        made.append(msgspec.structs.replace(document, links=document.links + kept) if kept else document)
-    return tuple(made), count
 
 
 # -- support documents of questions -----------------------------------------------------------------------------------
