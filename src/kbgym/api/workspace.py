@@ -97,18 +97,25 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class Exam(msgspec.Struct, frozen=True):
-    """The rows of an exam; `without` are those without a store, if the text is public and models may know it."""
+    """The result of an exam.
+
+    Attributes:
+        rows: One row per question.
+        without: The rows of the same questions without a store, if the text is public and a model may know it.
+    """
 
     rows: list[Row]
     without: list[Row] = []
 
     @property
     def summary(self) -> Summary:
+        """Return the means of the rows and the counts of their outcomes."""
         from kbgym.training.exam import summarise
 
         return summarise(self.rows)
 
     def frame(self) -> Any:
+        """Return the rows as a pandas or polars frame."""
         return frame(self.rows)
 
     def __repr__(self) -> str:
@@ -169,10 +176,12 @@ class Workspace:
 
     @cached_property
     def run(self) -> Run | None:
+        """Return the run, if the folder is one."""
         return Run(self.folder) if self.folder is not None and (self.folder / "run.json").exists() else None
 
     @property
     def kind(self) -> Kind:
+        """Return `run`, `world` or `store`."""
         if self.run is not None:
             return "run"
         return "world" if self.folder is not None and (self.folder / "documents.jsonl").is_file() else "store"
@@ -184,10 +193,12 @@ class Workspace:
 
     @property
     def iteration(self) -> int:
+        """Return the iteration that was opened."""
         return self.place.iteration if self.at is None else self.at
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
+        """Return the events of the trace."""
         return self.place.events
 
     @cached_property
@@ -283,6 +294,7 @@ class Workspace:
 
     @property
     def engine(self) -> environment.SearchEngine:
+        """Return the search engine of the store; the first call embeds the documents."""
         return self.embedded()
 
     def embedded(self, tick: ProgressCallback | None = None) -> environment.SearchEngine:

@@ -298,6 +298,7 @@ class Environment:
         return observe(result, self.store.look, self.observations, self.store.superseded_by)
 
     def text_of(self, id: str) -> str:
+        """Return the text of a document."""
         return self.store[id].text
 
     async def _advise(self, action: Action) -> Advice:

@@ -29,7 +29,11 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Forward(msgspec.Struct, frozen=True, tag="forward"):
-    """The reader's task, in training and in an exam alike: answer the question."""
+    """The reader's task, in training and in exams alike: answer the question.
+
+    Attributes:
+        question: The text of the question.
+    """
 
     question: str
 
@@ -81,9 +85,16 @@ class IndexTask(msgspec.Struct, frozen=True):
 
 
 class Backward(msgspec.Struct, frozen=True, tag="backward"):
-    """The curator's task: the question, the whole forward trajectory, the gold, and the outcome.
+    """The curator's task: the question, the whole forward pass, the expected answers and the grade.
 
-    `agenda` is empty in the paper's protocol. It is derived from earlier passes only, never from a world or a test set.
+    Attributes:
+        question: The text of the question.
+        forward: Every turn of the forward pass.
+        golds: The expected answers.
+        f1: The F1 of the forward pass.
+        verdict: `right`, `wrong` or `out of budget`.
+        agenda: Open curation work of the strategy `class`, derived from earlier passes only; empty in the paper's
+            protocol.
     """
 
     question: str
@@ -98,7 +109,14 @@ Task = Forward | Backward
 
 
 class View(msgspec.Struct, frozen=True):
-    """Everything an agent may see at one step. Fields that change between steps come last, so that prompts cache."""
+    """Everything an agent may see at one step. Fields that change between steps come last, so that prompts cache.
+
+    Attributes:
+        role: The role the agent plays.
+        task: The task of the pass.
+        history: The latest turns, at most as many as the memory holds.
+        remaining: Actions left, including the current one.
+    """
 
     role: Role
     task: Task
@@ -111,7 +129,11 @@ class AgentFailed(Exception):
 
 
 class Policy(Protocol):
-    async def act(self, view: View) -> Action: ...
+    """Chooses one action for what an agent may see. One object plays one pass."""
+
+    async def act(self, view: View) -> Action:
+        """Return the next action; raise `AgentFailed` if the agent cannot continue."""
+        ...
 
 
 class Agenda(Protocol):

@@ -15,12 +15,17 @@ Flag = Literal["untouched", "edited", "authored", "correction"]
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # holds only text
-    """A document of a store.
+    """A document of a store. Agents see `text` and `links`; provenance is visible to the environment only.
 
-    Agents see `text` and `links`. Provenance is visible to the environment only: `origin` names the original fact that
-    the document represents (None if an agent wrote it), `flag` says whether it was edited, `absorbed` lists the origins
-    that merges folded into it. A correction is a document in a person's words that supersedes the documents
-    it links to.
+    A correction is a document in a person's words that supersedes the documents it links to.
+
+    Attributes:
+        id: The id.
+        text: The text.
+        links: The documents it links to, in order.
+        origin: The original fact that it represents; None if an agent wrote it.
+        flag: `untouched`, `edited`, `authored` or `correction`.
+        absorbed: The origins that merges folded into it.
     """
 
     id: str

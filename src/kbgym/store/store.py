@@ -238,6 +238,7 @@ class Store:
         return id
 
     def edit(self, id: str, text: str) -> None:
+        """Replace a document's text; an untouched document becomes edited."""
         self._check_open()
         record = self.get(id)
         flag: Flag = "edited" if record.flag == "untouched" else record.flag
@@ -266,6 +267,7 @@ class Store:
         return Linking(linked, unknown, tuple(target for target in known if target in present), id in wanted)
 
     def unlink(self, id: str, target: str) -> None:
+        """Remove a link; raise `Refused` if there is none."""
         self._check_open()
         record = self.get(id)
         if target not in record.links:

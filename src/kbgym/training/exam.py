@@ -42,8 +42,26 @@ class Shot(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result of one question. The scores are None if the agent failed, which is not a wrong answer.
 
-    `set_f1` compares comma-separated elements, as PhantomWiki does; `f1` compares words. Rows of one `conversation`
-    were answered by an agent that remembers the earlier questions.
+    Attributes:
+        id: The id of the question.
+        class_: Its class, such as QC2 (`class` in files).
+        template: Its template.
+        question: Its text.
+        golds: The expected answers.
+        answer: The answer given, or None.
+        f1: Token F1, the best over the expected answers.
+        em: Exact match.
+        actions: The number of actions.
+        characters: The number of characters read.
+        outcome: How the pass ended.
+        shots: The actions with their results, as recorded.
+        failure: Why the agent failed, if it did.
+        set_f1: F1 over comma-separated elements, as PhantomWiki computes it.
+        usage: Tokens and cost, if the reader reports them.
+        ranking: The ranking of results during the exam.
+        evidence: Which supporting documents were shown, and when; None if the supports are unknown.
+        observations: The rendering of results during the exam.
+        conversation: The conversation of an agent that remembers earlier questions; empty otherwise.
     """
 
     id: str
@@ -250,6 +268,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def summarise(rows: Sequence[Row]) -> Summary:
+    """Return the means of the scored rows and the counts of all outcomes."""
     scored = [row for row in rows if row.f1 is not None]
     count = max(1, len(scored))
     most = max((row.actions for row in rows), default=0)

@@ -34,11 +34,29 @@ STRATEGIES = ("paper", "class")
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings that determine a training run. Two runs with equal settings give equal bytes.
 
-    The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
-    exams. `slots`: number of trained indexes that the ranking `slot` shows beside the first page; `slot_threshold`: the
-    minimum score of such an index, until calibration sets another. `gate`: number of questions asked again before the
-    edits of a lesson are applied, 0 for no gate. `observations`: the rendering of results. `search`: the kind of
-    search. `begins`: the kind and fingerprint of the initial store; empty for the world's own documents.
+    The fields from `ranking` on are off in the paper's protocol.
+
+    Attributes:
+        questions: The number of training questions.
+        epochs: The number of times each is asked.
+        seed: The seed of their order.
+        reader: The agent that answers.
+        curator: The agent that edits.
+        judge: What decides on duplicates: `rule` or a model.
+        strategy: How the curator chooses its work: `paper` or `class`.
+        embedder: The embedding model.
+        forward_budget: Actions of a forward pass.
+        backward_budget: Actions of a backward pass.
+        memory: Turns that an agent sees.
+        batch_size: Lessons taught concurrently.
+        eval: Whether the eval split is asked before training and after each epoch.
+        ranking: How a page of results is filled, in training and in exams.
+        gate: Questions asked again before the edits of a lesson are applied; 0 for no gate.
+        observations: The rendering of results.
+        search: The kind of search.
+        begins: The kind and fingerprint of the initial store; empty for the world's own documents.
+        slots: Trained indexes that the ranking `slot` shows beside the first page.
+        slot_threshold: The minimum score of such an index, until calibration sets another.
     """
 
     questions: int = 100
@@ -111,11 +129,13 @@ class Run:
 
     @property
     def world(self) -> World:
+        """Return the world that the run trains on."""
         if self._world is None:
             self._world = World.load(self.folder / "world")
         return self._world
 
     def has_snapshot(self, iteration: int) -> bool:
+        """Return True if there is a snapshot of the store after an iteration."""
         return (self.folder / "snapshots" / f"{iteration}.jsonl").is_file()
 
     def snapshot(self, store: Store, iteration: int) -> None:
@@ -124,6 +144,7 @@ class Run:
             write_lines(scratch, store)
 
     def exam_path(self, name: str) -> Path:
+        """Return the file for the rows of an exam, and create its folder."""
         folder = self.folder / "exams"
         folder.mkdir(exist_ok=True)
         return folder / f"{name}.jsonl"

@@ -38,8 +38,12 @@ EVAL = ("n", "f1", "em", "set_f1", "actions", "characters", "outcomes")  # field
 class Agents(msgspec.Struct, frozen=True):
     """The agents of a training run.
 
-    `described` has the model names, parameters and prompt hashes recorded in the trace. `agenda` creates the agenda of
-    the strategy `class`; without it, curators have none.
+    Attributes:
+        reader: Makes the policy of each forward pass.
+        curator: Makes the policy of each backward pass.
+        judge: Decides whether two documents are duplicates; None for the rule.
+        described: The model names, parameters and prompt hashes recorded in the trace.
+        agenda: Creates the agenda of the strategy `class`; without it, curators have none.
     """
 
     reader: Agent
