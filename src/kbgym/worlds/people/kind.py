@@ -22,11 +22,11 @@ from kbgym.worlds.people import pool
 from kbgym.worlds.people.graph import Fact, PeopleGraph
 from kbgym.worlds.people.sentences import fact_ids
 from kbgym.worlds.people.templates import EASY, HARD
-from kbgym.worlds.truth import ATTRIBUTES, PersonTruth, Told
+from kbgym.worlds.truth import ATTRIBUTES, Told, Truth
 from kbgym.worlds.world import Key, Question, World
 
 
-class PeopleTruth(PersonTruth):
+class PeopleTruth(Truth):
     """The truth of a people world, where every relation is stated from both ends."""
 
     asked = (*ATTRIBUTES, "birth")

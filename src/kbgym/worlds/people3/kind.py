@@ -12,13 +12,13 @@ from kbgym.worlds.kinds import WorldKind
 from kbgym.worlds.people.kind import INDEX_TEXTS
 from kbgym.worlds.people3 import KIND, facts_of, pool
 from kbgym.worlds.people3.documents import rules
-from kbgym.worlds.truth import PersonTruth, Told
+from kbgym.worlds.truth import Told, Truth
 from kbgym.worlds.world import Description, Document, Key, Question, World
 
 _GENDERS = {"mother": "female", "father": "male"}
 
 
-class ReportedTruth(PersonTruth):
+class ReportedTruth(Truth):
     """The truth of a v3 world after its rounds of updates; only reports that count belong under a key."""
 
     asked = (*ATTRIBUTES, "birth")

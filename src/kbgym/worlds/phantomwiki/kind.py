@@ -23,7 +23,7 @@ from kbgym.index_keys.vocabulary import HALVES
 from kbgym.worlds.kinds import WorldKind
 from kbgym.worlds.phantomwiki.build import pool
 from kbgym.worlds.phantomwiki.wiki import ATTRIBUTES, STATED
-from kbgym.worlds.truth import PersonTruth, Told
+from kbgym.worlds.truth import Told, Truth
 from kbgym.worlds.world import Document, Key, World
 
 # Inverse relations: the lists of a member that may name the person of the key.
@@ -31,7 +31,7 @@ _OTHER_END = {"parent": "child", "child": "parent", "sibling": "sibling", "spous
 _SIDE = {stated: either for either, pair in HALVES.items() for stated in pair}
 
 
-class WikiTruth(PersonTruth):
+class WikiTruth(Truth):
     """The truth of a PhantomWiki world."""
 
     asked = tuple(ATTRIBUTES)
