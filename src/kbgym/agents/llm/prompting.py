@@ -98,6 +98,15 @@ def last_lines(view: View) -> str:
     return "\n".join(filter(None, (reminder, tail(view.remaining))))
 
 
+def choices(view: View) -> tuple[str, ...]:
+    """Return the only tools that make sense now, or none for all: a search before anything, an answer at the end."""
+    if view.role == "curator":
+        return ()
+    if not any(isinstance(turn.action, Search) for turn in view.history):
+        return ("search",)
+    return ("answer",) if view.remaining == 1 else ()
+
+
 def _reminder(view: View) -> str:
     """Return the reminder for a stuck reader: to answer, after a repeated search or pages without new documents."""
     if view.remaining == 1:
