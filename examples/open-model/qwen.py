@@ -108,27 +108,31 @@ class Rows:
         for row, tokens in new.items():
             self.known[row] += tokens
         flat = torch.tensor([token for tokens in new.values() for token in tokens], device=device)
-        order = torch.repeat_interleave(torch.arange(len(new), device=device), torch.tensor(sizes, device=device))
-        slots = torch.cat([torch.arange(size, device=device) for size in sizes])
-        places = torch.tensor(starts, device=device)[order] + slots
-        rows = torch.tensor(list(new), device=device)
-        widest, span = max(sizes), max(start + size for start, size in zip(starts, sizes, strict=True))
-        at = torch.zeros(len(new), widest, dtype=torch.long, device=device)
-        at[order, slots] = places
-        mask = (torch.arange(span, device=device) <= at[:, :, None])[:, None]
+        places = torch.cat([torch.arange(start, start + n) for start, n in zip(starts, sizes, strict=True)]).to(device)
+        rows = torch.repeat_interleave(torch.tensor(list(new)), torch.tensor(sizes)).to(device)
         x = model.weights["token_embd.weight"][flat]
         for layer in range(model.layers):
             h = model.norm(x, model.of(layer, "attn_norm"))
             q, k, v = model.heads_of(layer, h, places)
-            self.keys[layer, rows[order], :, places] = k
-            self.values[layer, rows[order], :, places] = v
-            asked = torch.zeros(len(new), widest, model.heads, model.width, dtype=q.dtype, device=device)
-            asked[order, slots] = q
-            keys, values = self.keys[layer, rows, :, :span], self.values[layer, rows, :, :span]
-            seen = F.scaled_dot_product_attention(asked.transpose(1, 2), keys, values, mask, enable_gqa=True)
-            x = x + F.linear(seen.transpose(1, 2)[order, slots].flatten(1), model.of(layer, "attn_output"))
+            self.keys[layer, rows, :, places] = k
+            self.values[layer, rows, :, places] = v
+            seen = [self._seen(layer, row, start, asked) for row, start, asked in zip(new, starts, q.split(sizes))]
+            x = x + F.linear(torch.cat(seen), model.of(layer, "attn_output"))
             x = x + model.mixed(layer, model.norm(x, model.of(layer, "ffn_norm")))
         return model.logits(x[torch.tensor(sizes, device=device).cumsum(0) - 1])
+
+    def _seen(self, layer: int, row: int, start: int, asked: torch.Tensor) -> torch.Tensor:
+        """Return what the new tokens of one row see: all tokens before them and themselves."""
+        count, heads, width = asked.shape
+        keys, values = (kept[layer, row, :, : start + count][None] for kept in (self.keys, self.values))
+        groups = heads // keys.shape[1]
+        mask = None
+        if count > 1:
+            place = torch.arange(start + count, device=asked.device)
+            mask = (place <= place[start:, None]).repeat(groups, 1)
+        asked = asked.view(count, -1, groups, width).permute(1, 2, 0, 3).reshape(1, -1, groups * count, width)
+        found = F.scaled_dot_product_attention(asked, keys, values, mask)
+        return found.view(-1, groups, count, width).permute(2, 0, 1, 3).reshape(count, -1)
 
 
 def _common(known: list[int], tokens: Sequence[int]) -> int:

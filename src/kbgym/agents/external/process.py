@@ -25,7 +25,8 @@ class AgentProcess:
         self._folder = Path(tempfile.mkdtemp(prefix="kbgym-pass-"))
         self._printed = Path(self.written("output", ""))
         self._process: asyncio.subprocess.Process | None = None
-        self._dropped = weakref.finalize(self, _remove, self._folder, None)
+        self._groups: list[int] = []  # the process group, once there is one
+        self._dropped = weakref.finalize(self, _remove, self._folder, self._groups)
 
     def written(self, name: str, text: str) -> str:
         """Write a file of this pass beside the working folder and return its path."""
@@ -42,8 +43,7 @@ class AgentProcess:
             self._process = await asyncio.create_subprocess_exec(
                 *arguments, stdin=told, stdout=printed, stderr=printed, cwd=work, env=dict(env), start_new_session=True
             )
-        self._dropped.detach()
-        self._dropped = weakref.finalize(self, _remove, self._folder, self._process.pid)
+        self._groups.append(self._process.pid)
 
     @property
     def started(self) -> bool:
@@ -86,8 +86,8 @@ def _signal(group: int, what: signal.Signals) -> None:
         os.killpg(group, what)
 
 
-def _remove(folder: Path, group: int | None) -> None:
-    if group is not None:
+def _remove(folder: Path, groups: list[int]) -> None:
+    for group in groups:
         _signal(group, signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
 
