@@ -36,6 +36,12 @@ from kbgym.errors import BadInput
 from kbgym.gym.policy import Agenda, Agent
 from kbgym.gym.tools import Role
 
+_RULES: dict[str, dict[Role, Agent]] = {
+    "reference": {"reader": ReferenceReader, "curator": ReferenceCurator},
+    "reference-v3": {"reader": ReportReader, "curator": ReportCurator},
+    "general": {"reader": GeneralReader, "curator": GeneralCurator},
+}
+
 
 def make_agent(
     name: str,
@@ -58,14 +64,10 @@ def make_agent(
     """
     if trusted is not None:
         refuse_stranger(name, trusted)
-    if name == "reference":
-        return ReferenceReader if role == "reader" else ReferenceCurator
-    if name == "reference-v3":
-        return ReportReader if role == "reader" else ReportCurator
-    if name == "general":
-        return GeneralReader if role == "reader" else GeneralCurator
+    if name in _RULES:
+        return _RULES[name][role]
     if name.startswith("neutral:"):
-        return _neutral(name.partition(":")[2], role)
+        return _neutral(name.removeprefix("neutral:"), role)
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about))
     if name == HAND:

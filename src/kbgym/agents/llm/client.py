@@ -20,6 +20,7 @@ from kbgym.canonical import decode
 from kbgym.errors import BadInput
 
 T = TypeVar("T")
+_POLL = 0.02  # seconds between looks at a budget that is nearly spent
 
 
 class Provider(Protocol):
@@ -40,26 +41,18 @@ class Budget:
         self.max_tokens = max_tokens
         self.spent = Usage()
         self._under_way = 0
-        self._waiting: list[asyncio.Future[None]] = []
 
     @asynccontextmanager
     async def request(self) -> AsyncIterator[None]:
         """Reserve one request. Near a cap requests run one at a time, so that at most one exceeds it."""
-        self._check()
         while self._under_way and self._near():
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            await turn
-            self._check()
+            await asyncio.sleep(_POLL)
+        self._check()
         self._under_way += 1
         try:
             yield
         finally:
             self._under_way -= 1
-            waiting, self._waiting = self._waiting, []
-            for turn in waiting:
-                if not turn.done():
-                    turn.set_result(None)
 
     def _near(self) -> bool:
         """Return True if the requests in flight, at the mean cost so far, would reach a cap."""

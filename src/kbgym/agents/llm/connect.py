@@ -15,7 +15,7 @@ from kbgym.agents.llm.cassette import Cassette, Role
 from kbgym.agents.llm.client import Budget, ModelClient
 from kbgym.agents.llm.prices import Prices
 from kbgym.agents.llm.protocols import Anthropic, OpenAI
-from kbgym.agents.llm.redact import Redactor, address, quiet_libraries
+from kbgym.agents.llm.redact import Redactor, address
 from kbgym.agents.llm.retry import Retry
 from kbgym.agents.llm.values import ModelSettings
 from kbgym.errors import BadInput
@@ -73,7 +73,6 @@ class Models:
             self.budget.spent += self.cassette.spent
         self._played: dict[str, Cassette] = {}
         self._clients: dict[str, ModelClient] = {}
-        quiet_libraries()
 
     def client(self, name: str, role: Role) -> tuple[ModelClient, ModelSettings]:
         """Return the client and the settings for a role. The same name gives the same client."""

@@ -21,6 +21,8 @@ Way = Literal["tools", "schema"]
 # Number and share of prose replies beyond which a server does not enforce a forced tool choice.
 _PROSE, _SHARE = 3, 0.2
 _CACHE = {"type": "ephemeral"}
+# A thought before a call of a schema, by the longest text of each part.
+_NOTES = {"known": 300, "missing": 120}
 
 
 def _count(value: Any, *path: str) -> int:
@@ -145,11 +147,12 @@ def _written_call(content: str) -> Call | None:
 
 
 def _schema_format(request: Request) -> dict[str, Any]:
-    """Return a response format that admits one call of one of the request's tools, optionally after a thought."""
-    functions = (tool["function"] for tool in request.tools)
-    calls = [object_schema({"tool": {"const": one["name"]}, "arguments": one["parameters"]}) for one in functions]
-    thought = {"thought": {"type": "string", "maxLength": 300}} if request.thought else {}
-    schema = object_schema({**thought, "call": {"anyOf": calls}})
+    """Return a response format that admits one call of one of the request's tools, optionally after notes."""
+    functions = [tool["function"] for tool in request.tools]
+    allowed = [one for one in functions if one["name"] in request.choices] or functions
+    calls = [object_schema({"tool": {"const": one["name"]}, "arguments": one["parameters"]}) for one in allowed]
+    notes = {name: {"type": "string", "maxLength": most} for name, most in _NOTES.items() if request.thought}
+    schema = object_schema({**notes, "call": {"anyOf": calls}})
     return {"type": "json_schema", "json_schema": {"name": "one_call", "schema": schema}}
 
 
@@ -160,8 +163,8 @@ def _schema_system(request: Request) -> str:
         function = tool["function"]
         arguments = msgspec.json.encode(function["parameters"]["properties"], order="sorted").decode()
         lines.append(f"- `{function['name']}`: {function['description']} Arguments: {arguments}")
-    thought = '"thought": "one short sentence", ' if request.thought else ""
-    call = f'{{{thought}"call": {{"tool": NAME, "arguments": {{...}}}}}}'
+    notes = "".join(f'"{name}": "...", ' for name in _NOTES if request.thought)
+    call = f'{{{notes}"call": {{"tool": NAME, "arguments": {{...}}}}}}'
     return "\n".join([*lines, "", f"Reply with one JSON object and nothing else: {call}."])
 
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable
-from email.utils import parsedate_to_datetime
+from email.utils import mktime_tz, parsedate_tz
 from typing import Any, TypeVar
 
 from kbgym.errors import Failed
@@ -108,15 +109,8 @@ class Retry:
 
 def retry_after(headers: Any) -> float | None:
     """Return the delay in seconds that a response's headers request, or None."""
-    try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return max(0.0, float(milliseconds) / 1000)
-        value = headers.get("retry-after")
-        if value is None:
-            return None
-        try:
-            return max(0.0, float(value))
-        except ValueError:
-            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (TypeError, ValueError):
-        return None
+    value = headers.get("retry-after", "")
+    if re.fullmatch(r"-?[\d.]+", value):
+        return max(0.0, float(value))
+    date = parsedate_tz(value)
+    return max(0.0, mktime_tz(date) - time.time()) if date else None
