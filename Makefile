@@ -29,7 +29,7 @@ test: $(VENV)/installed-dev lint
 CORE_TESTS := tests/store tests/search tests/trace tests/training tests/agents/test_reference*.py \
 	tests/test_environment.py tests/test_episode.py tests/test_grade.py tests/test_gym.py tests/test_observations.py \
 	tests/worlds/test_people_world.py tests/worlds/test_golds.py tests/worlds/test_truth.py tests/worlds/test_splits.py \
-	tests/test_tools.py tests/test_canonical.py tests/test_codes.py tests/test_sync.py
+	tests/test_ranking.py tests/test_tools.py tests/test_canonical.py tests/test_codes.py tests/test_sync.py
 
 test-core: $(VENV)/installed-dev
 	$(BIN)/pytest -n 2 -m "not slow" $(wildcard $(CORE_TESTS))

@@ -57,7 +57,7 @@ def test_what_cannot_be_opened_is_one_sentence(trained, place, said, tmp_path, m
 
 
 def test_settings_come_from_the_run_and_can_be_replaced(trained):
-    assert kbgym.open(trained, forward_budget=4, ranking="slot").settings.forward_budget == 4
+    assert kbgym.open(trained, forward_budget=4, ranking="apart").settings.forward_budget == 4
     for changes, said in (({"strategy": "clas"}, "no strategy 'clas'"), ({"budget": 3}, "bad settings")):
         with pytest.raises(kbgym.BadInput, match=said):
             _ = kbgym.open(trained, **changes).settings
@@ -85,7 +85,7 @@ def test_questions_are_a_split_a_group_or_a_file(trained, small_world, tmp_path)
 
 
 def test_a_search_shows_what_an_agent_sees(trained):
-    for ranking in ("paper", "slot"):
+    for ranking in ("paper", "apart"):
         run = kbgym.open(trained, ranking=ranking)
         query = next(record.text for record in run.store if record.flag == "authored")
         environment = kbgym.Environment(run.store, run.engine, ranking=ranking)

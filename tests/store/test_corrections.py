@@ -51,9 +51,10 @@ def test_agents_are_given_no_tool_for_corrections() -> None:
     assert isinstance(parse("correct", {"text": "x"}, "curator"), Invalid)
 
 
+@pytest.mark.parametrize("ranking", ["paper", "apart"])
 @pytest.mark.parametrize("kind", ["paper", "rich"])
-def test_a_search_shows_the_correction_before_what_it_supersedes(store: Store, kind: str) -> None:
-    environment = Environment(store, engine_of(store), observations=kind)  # type: ignore[arg-type]
+def test_a_search_shows_the_correction_before_what_it_supersedes(store: Store, ranking: str, kind: str) -> None:
+    environment = Environment(store, engine_of(store), ranking=ranking, observations=kind)  # type: ignore[arg-type]
     asyncio.run(environment.carry_out(Correct("Not so: tailor.", ("d1",))))
     step = asyncio.run(environment.carry_out(Search("Ada Alm is a baker.")))
     assert isinstance(step.result, Found)

@@ -146,7 +146,7 @@ def test_what_was_opened_is_examined_elsewhere_as_it_is_here(tmp_path, public):
     world = generate(people=60, seed=3)
     world = World(world.documents, world.questions, {**world.facts, "public_text": public})
     world.save(tmp_path / "w")
-    opened = Workspace(tmp_path / "w", embedder="hash", forward_budget=3, memory=2, ranking="slot")
+    opened = Workspace(tmp_path / "w", embedder="hash", forward_budget=3, memory=2, ranking="apart")
     questions = opened.questions("test_in")[:8]
     here = opened.examine("reference", questions, out=tmp_path / "here.jsonl")
     there = examine_on(Posted(), opened, "reference", questions, tmp_path / "there.jsonl")

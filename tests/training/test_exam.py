@@ -206,9 +206,9 @@ def test_a_row_keeps_what_was_used_and_how_it_was_ranked_only_where_that_is_not_
     paper = "".join(("pa", "per"))
     plain = row_of(QUESTION, passed("answered", "Cy Elm"), paper, paper)
     assert not any(name in encode(plain) for name in (b"ranking", b"usage", b"observations"))
-    other = row_of(QUESTION, passed("answered", "Cy Elm", usage={"tokens": 3}), "slot", "rich")
+    other = row_of(QUESTION, passed("answered", "Cy Elm", usage={"tokens": 3}), "apart", "rich")
     assert other.observations == "rich" and b'"observations":"rich"' in encode(other)
-    assert (other.ranking, other.usage) == ("slot", {"tokens": 3}) and b'"ranking":"slot"' in encode(other)
+    assert (other.ranking, other.usage) == ("apart", {"tokens": 3}) and b'"ranking":"apart"' in encode(other)
 
 
 def rows(*outcomes):
@@ -282,8 +282,8 @@ def test_rows_ranked_in_another_way_are_of_another_exam(tmp_path):
     (row,) = rows(1.0)
     question = Question(row.id, "s", "c", "t", "?", ("Cy Elm",))
     (tmp_path / "rows").write_bytes(encode(row) + b"\n")
-    with pytest.raises(BadInput):
-        ResultWriter([question], tmp_path / "rows", ranking="slot")
+    with pytest.raises(BadInput, match="ranking paper, not apart"):
+        ResultWriter([question], tmp_path / "rows", ranking="apart")
 
 
 def test_broken_rows_are_named_and_what_cannot_be_read_is_said(tmp_path):
@@ -329,7 +329,7 @@ def test_without_a_store_the_same_reader_is_asked_beside_the_exam(tmp_path):
 
     file = no_store_file(tmp_path / "flat.jsonl")
     assert file == tmp_path / "flat.nostore.jsonl"
-    settings = Settings(ranking="slot", forward_budget=2)
+    settings = Settings(ranking="apart", forward_budget=2)
     found = asyncio.run(examine_without([QUESTION], Searcher, tmp_path / "flat.jsonl", settings, 16))
     assert seen == ["", "Nothing found."] and found == read_rows(file) and found[0].ranking == "paper"
     assert asyncio.run(examine_without([QUESTION], Searcher, None, settings, 16)) == found

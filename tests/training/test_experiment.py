@@ -135,6 +135,7 @@ def test_ablations_vary_one_thing():
     rankings = trainings("ablation", "ranking", ("class",), BASE)
     assert [(one.name, one.settings.ranking) for one in rankings] == [
         ("trained-class-ranking-paper", "paper"),
+        ("trained-class-ranking-apart", "apart"),
         ("trained-class-ranking-slot", "slot"),
     ]
     assert [one.settings.gate for one in trainings("ablation", "gate", ("paper",), BASE)] == [0, 10]

@@ -7,7 +7,6 @@ replay. Both use the same function, so a replay cannot diverge from the original
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
@@ -18,6 +17,7 @@ from kbgym.gym.links import page_of_links
 from kbgym.gym.observations import Observations, observe
 from kbgym.gym.tools import PAGE_SIZE, Role, check
 from kbgym.index_keys import RuleJudge, same_key
+from kbgym.search.ranking import corrections_first, page_apart, whole_ranking
 from kbgym.store import Refused, Store
 from kbgym.store.guard import NEIGHBOURS, Judge, SameIndex, Verdict, verdict
 
@@ -47,9 +47,11 @@ def advice_of(result: Result, verdict: Verdict | None) -> Advice:
 
 # How a page of results is filled. An index document is a document with links that an agent wrote.
 # paper: the best five documents.
+# apart: the best five source documents, plus authored ones ranked among them, up to MOST_APART per page.
 # slot: the best five that are not index documents; the first page also shows the targets of the best matching index.
-Ranking = Literal["paper", "slot"]
+Ranking = Literal["paper", "apart", "slot"]
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
+MOST_APART = 5
 SLOTS = 1  # indexes in the slot
 CORRECTED = 3  # additional corrections in the slot
 _EXAMINED = 20  # matches examined to fill the slot
@@ -151,11 +153,6 @@ def _found(store: Store, page: int, near: Nearest) -> actions.Found:
     for one in near.learnt:
         _check_learnt(store, one)
     return actions.Found(tuple(store.get(id).id for id in near.ids), page, near.learnt)
-
-
-def corrections_first(ids: Iterable[str], superseded_by: Callable[[str], tuple[str, ...]]) -> list[str]:
-    """Return documents with the corrections of each superseded one inserted before it."""
-    return list(dict.fromkeys(one for id in ids for one in (*superseded_by(id), id)))
 
 
 def learnt_from(store: Store, index: str) -> Learnt:
@@ -272,7 +269,11 @@ class Environment:
 
     def page(self, query: str, page: int) -> list[str]:
         """Return the ids on a page of results."""
-        ids = [id for id, _ in self.engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)]
+        if self.ranking != "apart":
+            ids = [id for id, _ in self.engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)]
+        else:
+            ranked = whole_ranking(lambda offset, limit: self.engine.search(query, offset, limit))
+            ids = page_apart(ranked, self._is_authored, page, PAGE_SIZE, MOST_APART)
         return corrections_first(ids, self.store.superseded_by)
 
     def learnt(self, query: str) -> tuple[Learnt, ...]:
@@ -289,6 +290,9 @@ class Environment:
             *[id for id in found if id in corrections][:CORRECTED],
         }
         return tuple(learnt_from(self.store, id) for id in found if id in kept)
+
+    def _is_authored(self, id: str) -> bool:
+        return self.store[id].flag == "authored"
 
     def sync_to(self, store: Store) -> None:
         """Replace the store with another state and update the search."""

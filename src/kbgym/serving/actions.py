@@ -38,8 +38,9 @@ from kbgym.gym.actions import (
     changed_in,
     shown_by,
 )
-from kbgym.gym.environment import Environment, Step, corrections_first
+from kbgym.gym.environment import Environment, Step
 from kbgym.gym.tools import MOST_PAGE, MOST_TEXT, PAGE_SIZE, Role, check, is_editing
+from kbgym.search.ranking import corrections_first
 from kbgym.store import Record, Store
 from kbgym.trace.backend import ConnectionLost, open_backend
 from kbgym.trace.events import Acted, Began, Ended
