@@ -86,7 +86,7 @@ def _kind(name: str) -> WorldKind:
         made: WorldKind = plugins.load("kbgym.worlds", name)()
         return made
     unknown = WorldKind()
-    unknown.title = name or unknown.title
+    unknown.name, unknown.title = name, name or unknown.title
     return unknown
 
 
