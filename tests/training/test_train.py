@@ -184,7 +184,7 @@ def test_the_strategy_class_without_an_agenda_is_refused(tmp_path, small_world):
     run = Run.open_or_create(tmp_path / "run", small_world, msgspec.structs.replace(SMALL, strategy="class"))
     whole = agents_named(run.settings)
     engine = partial(engine_for, embedder=embedder_named("hash"))
-    with pytest.raises(BadInput, match="needs an agenda"):
+    with pytest.raises(BadInput):
         Trainer(run, Agents(whole.reader, whole.curator), engine)
 
 
