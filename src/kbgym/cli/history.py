@@ -20,11 +20,11 @@ from kbgym.gym.actions import Delete
 from kbgym.gym.environment import apply
 from kbgym.store import Record
 from kbgym.trace import is_url
-from kbgym.trace.events import Acted, Began, Ended, Event, Noted
+from kbgym.trace.events import Acted, Began, Ended, Event, Noted, committed
 from kbgym.trace.folder import TRACE, StoreFolder
 from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame, diff
 from kbgym.trace.log import Recovered, recover
-from kbgym.trace.replay import SnapshotCheck, committed
+from kbgym.trace.replay import SnapshotCheck
 
 LISTED_PRUNED = 20
 

@@ -7,13 +7,16 @@ A change of meaning needs a new `SCHEMA` and a reader for the old one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from kbgym.gym.actions import Action, Deleted, Merged, Result, changed_in
 from kbgym.store.guard import Verdict
 from kbgym.worlds.world import Document, Source
+
+if TYPE_CHECKING:
+    from kbgym.store import Store
 
 SCHEMA = 1
 TUNED = "search"  # the kind of note that changes search settings of the store
@@ -123,6 +126,11 @@ class Committed(_Event, frozen=True, tag="commit"):
 
 
 Event = Genesis | Began | Acted | Ended | Graded | RolledBack | Imported | Noted | Committed
+
+
+def committed(iteration: int, position: int, store: Store) -> Committed:
+    """Return the event that ends a transaction, with the hash and size of the store."""
+    return Committed(iteration, position, store.fingerprint, len(store), store.links)
 
 
 def tunable(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,9 +16,9 @@ import msgspec
 from kbgym.canonical import read_lines, read_value
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
-from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
+from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack, committed
 from kbgym.trace.log import TraceReading, TraceWriter, has_begun, read_trace
-from kbgym.trace.replay import Watcher, committed, effective, replay
+from kbgym.trace.replay import Watcher, effective, replay
 from kbgym.worlds.world import Document
 
 RECORDS = "records.jsonl"

@@ -115,11 +115,6 @@ def redo(store: Store, event: Event, number: int) -> None:
             store.tune(tunable(settings))
 
 
-def committed(iteration: int, position: int, store: Store) -> Committed:
-    """Return the event that ends a transaction, with the hash and size of the store."""
-    return Committed(iteration, position, store.fingerprint, len(store), store.links)
-
-
 def follow_import(store: Store, event: Imported) -> None:
     """Apply an import to a store. Raise Refused if it does not fit."""
     edited, restored, added = (
