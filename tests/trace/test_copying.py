@@ -37,7 +37,7 @@ def test_a_copy_holds_every_committed_line_and_says_what_it_holds(live: Live, tm
     whole = (live.path / "trace.jsonl").read_bytes()
     with (live.path / "trace.jsonl").open("ab") as file:
         file.write(b'{"event":"begin","itera')
-    (live.path / "snapshots").mkdir()
+    (live.path / "exams").mkdir()
     said: list[tuple[int, int, str]] = []
     (tmp_path / "copy").mkdir()
     copied = copy_store(str(live.path), str(tmp_path / "copy"), lambda *words: said.append(words))

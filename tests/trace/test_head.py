@@ -22,13 +22,12 @@ from kbgym.trace.log import TraceWriter, has_begun, read_head, read_trace, recov
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A store with three iterations, and a file that is written from its trace."""
+    """A store with three iterations."""
     live = Live(tmp_path / "s")
     for action in (Add("One."), Add("Two."), Link("n3", "d0")):
         live.act(action)
         live.commit()
     live.close()
-    (live.path / "prequential.jsonl").write_bytes(b"{}\n")
     return live.path
 
 
@@ -165,7 +164,7 @@ class TestReplay:
         assert found["iteration"] == kept and found["lost"] == (None if damage == "head" else 3 - kept)
         beside = contents(Path(found["damaged"]))
         assert {name: beside[name] for name in before if name in beside} == beside
-        assert {"trace.head", "prequential.jsonl"} <= set(beside)
+        assert "trace.head" in beside
         assert StoreFolder(place).store().fingerprint == states[kept]
         if kept:
             assert whole.startswith(trace.read_bytes()) and read_head(trace) is not None
@@ -265,7 +264,7 @@ def test_a_head_that_cannot_be_written_keeps_nobody_from_committing(tmp_path: Pa
 
 def test_nothing_is_written_through_a_link(place: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    for name in ("trace.head", "prequential.jsonl", "exams", "snapshots", "report", "cassette.jsonl"):
+    for name in ("trace.head", "exams", "report", "cassette.jsonl"):
         path = place / name
         kept = path.read_bytes() if path.exists() else None
         path.unlink(missing_ok=True)

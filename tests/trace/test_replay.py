@@ -14,11 +14,11 @@ import kbgym
 from kbgym.canonical import encode, write_lines
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import Add, Added, Delete, Edit, Link, Search
-from kbgym.store import Record, Store
+from kbgym.store import Store
 from kbgym.trace.backend import save_store
 from kbgym.trace.events import Acted, Committed, Event, RolledBack
 from kbgym.trace.folder import StoreFolder, open_folder
-from kbgym.trace.replay import SnapshotCheck, catch_up, effective, replay
+from kbgym.trace.replay import catch_up, effective, replay
 from kbgym.worlds.world import Document, Source
 
 
@@ -210,22 +210,6 @@ def test_a_folder_can_roll_back_twice_and_go_on(live: Live) -> None:
     assert store.add("Something.") == "n5", "an id given out in any iteration is not given out again"
     position = [event.position for event in folder.events if isinstance(event, Committed)]
     assert position == [1, 2, 3, 1, 5, 3, 2]
-
-
-def test_snapshots_are_compared(live: Live) -> None:
-    (live.path / "snapshots").mkdir()
-    write_lines(live.path / "snapshots" / "0.jsonl", live.states[0])
-    write_lines(live.path / "snapshots" / "3.jsonl", live.states[3])
-    for name in ("notes", "²", "-1"):
-        (live.path / "snapshots" / f"{name}.jsonl").write_bytes(b"somebody's own")
-    check = SnapshotCheck(live.path)
-    StoreFolder(live.path).store(watch=check)
-    assert check.checked == 2
-    for damaged in (live.states[3][::-1], live.states[3][:-1], [*live.states[3], Record("zz", "More.")]):
-        write_lines(live.path / "snapshots" / "3.jsonl", damaged)
-        with pytest.raises(Damaged, match=r"3\.jsonl, line \d+: document"):
-            StoreFolder(live.path).store(watch=SnapshotCheck(live.path))
-    StoreFolder(live.path).store(2, watch=SnapshotCheck(live.path))
 
 
 class TestFolders:

@@ -8,17 +8,14 @@ A `Listener` is called with every event, live and replayed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
-from pathlib import Path
 from typing import Protocol
 
-from kbgym.canonical import read_lines
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import NOTHING, Observation
 from kbgym.gym.environment import advice_of, apply, texts_in
 from kbgym.gym.observations import Observations, observe
 from kbgym.gym.tools import is_editing
-from kbgym.store import Record, Refused, Store
+from kbgym.store import Refused, Store
 from kbgym.trace.events import TUNED, Acted, Committed, Event, Genesis, Imported, Noted, RolledBack, named_in, tunable
 
 _BATCH = 500  # events whose documents are prefetched with one query, if not in memory
@@ -165,22 +162,3 @@ def replaying(listeners: Sequence[Listener], kind: Observations = "paper") -> Wa
             listener(event, store, observation)
 
     return watch
-
-
-class SnapshotCheck:
-    """A replay watcher that compares the store with the snapshots."""
-
-    def __init__(self, folder: Path | None) -> None:
-        files = sorted((folder / "snapshots").glob("*.jsonl")) if folder else []
-        self._files = {int(file.stem): file for file in files if file.stem.isascii() and file.stem.isdecimal()}
-        self.checked = 0
-
-    def __call__(self, event: Event, store: Store) -> None:
-        if isinstance(event, Genesis | Committed):
-            iteration = event.iteration if isinstance(event, Committed) else 0
-            if (file := self._files.get(iteration)) is not None:
-                for number, (there, here) in enumerate(zip_longest(read_lines(file, Record), store), 1):
-                    if there != here:
-                        id = (here or there).id
-                        raise Damaged(f"{file}, line {number}: document {id} is not what the trace says it was.")
-                self.checked += 1
