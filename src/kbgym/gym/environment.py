@@ -118,15 +118,14 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
             return actions.Deleted(id)
         case actions.Link(source, target):
             store.get(target)
-            linking = store.link(source, (target,))
-            if linking.itself:
+            linked = actions.Linked(source, *store.link(source, (target,)))
+            if linked.itself:
                 raise Refused("a document cannot link to itself.")
-            if linking.already:
+            if linked.already:
                 raise Refused(f"{source} already links to {target}.")
-            return actions.Linked(source, linking.linked)
+            return linked
         case actions.LinkMany(source, targets):
-            linking = store.link(source, targets)
-            return actions.Linked(source, linking.linked, linking.unknown, linking.already, linking.itself)
+            return actions.Linked(source, *store.link(source, targets))
         case actions.Unlink(source, target):
             store.unlink(source, target)
             return actions.Unlinked(source, target)

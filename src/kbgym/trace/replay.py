@@ -12,11 +12,10 @@ from typing import Protocol
 
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import NOTHING, Observation
-from kbgym.gym.environment import advice_of, apply, texts_in
+from kbgym.gym.environment import advice_of, apply
 from kbgym.gym.observations import Observations, observe
-from kbgym.gym.tools import is_editing
 from kbgym.store import Refused, Store
-from kbgym.trace.events import TUNED, Acted, Committed, Event, Genesis, Imported, Noted, RolledBack, named_in, tunable
+from kbgym.trace.events import TUNED, Acted, Committed, Event, Genesis, Imported, Noted, RolledBack, tunable
 
 _BATCH = 500  # events whose documents are prefetched with one query, if not in memory
 # Called after each event with the store at that point.
@@ -51,24 +50,22 @@ def catch_up(
     iteration: int,
     earlier: Callable[[int], Store],
     watch: Watcher | None = None,
-    first: int = 1,
 ) -> Store:
     """Apply whole transactions to the store after `iteration`, in place, and return it.
 
     Every event is applied once, regardless of rollbacks: the states that later rollbacks return to are kept.
     After a rollback the result is another object: `earlier` returns the store after an iteration before the events.
-    `first` is the number of the first event in its trace, for messages.
     """
     wanted = _wanted(events)
     kept = {iteration: store.copy()} if iteration in wanted else {}
     for number, event in enumerate(events, 1):
-        if number % _BATCH == 1:
-            _fetch(store, events[number - 1 : number - 1 + _BATCH])
+        if store.layer is not None and number % _BATCH == 1:
+            store.layer.prefetch(events[number - 1 : number - 1 + _BATCH])
         if isinstance(event, RolledBack):
             then = kept[event.to] if event.to in kept else earlier(event.to)
             store = then.copy().never_reissue(store)
         else:
-            redo(store, event, number + first - 1)
+            redo(store, event, number)
         if isinstance(event, Committed):
             if wanted.get(event.iteration, 0) > number:
                 kept[event.iteration] = store.copy()
@@ -76,15 +73,6 @@ def catch_up(
         if watch:
             watch(event, store)
     return store
-
-
-def _fetch(store: Store, events: Sequence[Event]) -> None:
-    """Prefetch the documents that events name with one query, if they are not in memory."""
-    if store.base is None:
-        return
-    acted = [event for event in events if isinstance(event, Acted)]
-    written = (text for event in acted if is_editing(event.action) for text in texts_in(event.action))
-    store.fetch((id for event in acted for id in named_in(event)), written)
 
 
 def redo(store: Store, event: Event, number: int) -> None:

@@ -71,7 +71,6 @@ class Session:
         self.lessons = schedule(run.world, run.settings)
         self.progress = Progress()
         self.tick: ProgressCallback | None = None
-        self.ended = 0  # lessons taught in this session
         self.clear()
         self.live = LiveStore(
             run.folder if url is None else url,
@@ -165,7 +164,6 @@ class Session:
         """Record the end of the last pass of a lesson."""
         async with self.live.write():
             self.live.record(_ended(self.state(lesson).iteration, phase, transcript))
-        self.ended += 1
 
     async def commit(self, lesson: Lesson) -> None:
         """Make everything done so far durable, after an evaluation if the lesson ended its epoch."""
