@@ -130,18 +130,14 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
             store.unlink(source, target)
             return actions.Unlinked(source, target)
         case actions.Correct(text, supersedes):
-            return _corrected(store, text, supersedes)
+            if (same := store.same_text(text)) is not None:
+                raise Refused(f"[{same}] says this already.")
+            id = store.correct(text, supersedes)
+            return actions.Corrected(id, store[id].links)
         case actions.Done():
             return actions.Finished()
         case actions.Invalid(_, reason):
             raise Refused(reason)
-
-
-def _corrected(store: Store, text: str, supersedes: tuple[str, ...]) -> actions.Corrected:
-    if (same := store.same_text(text)) is not None:
-        raise Refused(f"[{same}] says this already.")
-    id = store.correct(text, supersedes)
-    return actions.Corrected(id, store[id].links)
 
 
 def _found(store: Store, page: int, near: Nearest) -> actions.Found:

@@ -22,7 +22,7 @@ from kbgym.errors import KbgymError
 from kbgym.progress import ProgressCallback
 from kbgym.search.cache import cache_folder, keys
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.factory import IndexKind, approximate_plugin
+from kbgym.search.factory import approximate_plugin
 
 __all__ = ["INSTALL", "described", "installed", "open_index", "peek", "recall"]
 
@@ -172,7 +172,7 @@ def recall(index: ApproximateIndex, ids: Sequence[str], queries: int = 50) -> di
     return {depth: found[depth] / wanted[depth] if wanted[depth] else 1.0 for depth in DEPTHS}
 
 
-def described(ids: Sequence[str], texts: Sequence[str], embedder: str) -> dict[str, IndexKind | int | float]:
+def described(ids: Sequence[str], texts: Sequence[str], embedder: str) -> dict[str, str | int | float]:
     """Describe the index of these texts without embedding any; with recall and size if its files exist."""
     if approximate_plugin(len(ids)) is None:
         return {"kind": "exact"}
