@@ -134,7 +134,7 @@ def export_command(place: str, format_: str, out: Path) -> Printed:
 def copy_command(source: str, target: str) -> Printed:
     """Copy a STORE with its whole history to TARGET, a folder or a postgresql:// URL: the same trace, the same hash.
 
-    Only the store is copied, not a run's questions, exams and snapshots. A non-empty TARGET is refused.
+    Only the store is copied, not a run's questions and exams. A non-empty TARGET is refused.
      STORE@57 is copied with its history up to iteration 57.
 
     \b

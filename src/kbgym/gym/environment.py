@@ -120,31 +120,26 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
             return actions.Deleted(id)
         case actions.Link(source, target):
             store.get(target)
-            linking = store.link(source, (target,))
-            if linking.itself:
+            linked = actions.Linked(source, *store.link(source, (target,)))
+            if linked.itself:
                 raise Refused("a document cannot link to itself.")
-            if linking.already:
+            if linked.already:
                 raise Refused(f"{source} already links to {target}.")
-            return actions.Linked(source, linking.linked)
+            return linked
         case actions.LinkMany(source, targets):
-            linking = store.link(source, targets)
-            return actions.Linked(source, linking.linked, linking.unknown, linking.already, linking.itself)
+            return actions.Linked(source, *store.link(source, targets))
         case actions.Unlink(source, target):
             store.unlink(source, target)
             return actions.Unlinked(source, target)
         case actions.Correct(text, supersedes):
-            return _corrected(store, text, supersedes)
+            if (same := store.same_text(text)) is not None:
+                raise Refused(f"[{same}] says this already.")
+            id = store.correct(text, supersedes)
+            return actions.Corrected(id, store[id].links)
         case actions.Done():
             return actions.Finished()
         case actions.Invalid(_, reason):
             raise Refused(reason)
-
-
-def _corrected(store: Store, text: str, supersedes: tuple[str, ...]) -> actions.Corrected:
-    if (same := store.same_text(text)) is not None:
-        raise Refused(f"[{same}] says this already.")
-    id = store.correct(text, supersedes)
-    return actions.Corrected(id, store[id].links)
 
 
 def _found(store: Store, page: int, near: Nearest) -> actions.Found:

@@ -103,11 +103,7 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
 
 
 def _with_slot(
-    shown: str,
-    ids: Sequence[str],
-    learnt: Sequence[Learnt],
-    line: Callable[[str], str],
-    text_of: Callable[[str], str],
+    shown: str, ids: Sequence[str], learnt: Sequence[Learnt], line: Callable[[str], str], text_of: Callable[[str], str]
 ) -> str:
     """Return a page of results followed by its slot; a document already on the page is named by id only."""
     parts, above = [shown], set(ids)

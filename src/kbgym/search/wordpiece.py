@@ -70,16 +70,16 @@ class WordPiece:
     def encode(self, text: str) -> list[int]:
         """Return the start token, at most `longest` - 2 pieces and the end token."""
         pieces: list[int] = []
-        for part in _special.split(text):
-            if part in SPECIAL:
-                pieces.append(self._numbers[part])
-            for word in () if part in SPECIAL else self._words(part):
-                pieces.extend(self._pieces(word))
-                if len(pieces) >= self._room:
-                    break
+        for word in self._parts(text):
+            pieces.extend((self._numbers[word],) if word in SPECIAL else self._pieces(word))
             if len(pieces) >= self._room:
                 break
         return [self._start, *pieces[: self._room], self._end]
+
+    def _parts(self, text: str) -> Iterator[str]:
+        """Yield the special tokens and the words of a text; no word is spelt as a special token."""
+        for part in _special.split(text):
+            yield from (part,) if part in SPECIAL else self._words(part)
 
     def _words(self, text: str) -> Iterator[str]:
         # One block at a time, so that a huge text is not cleaned as a whole for its first words; a block ends

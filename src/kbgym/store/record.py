@@ -122,6 +122,9 @@ class Layer(Protocol):
     def fetch(self, ids: Iterable[str], texts: Iterable[str]) -> None:
         """Prefetch documents of the base with one query."""
 
+    def prefetch(self, events: Sequence[Any]) -> None:
+        """Prefetch the documents of the base that events of a trace name."""
+
     def since(self) -> tuple[list[str], list[Record]]:
         """Return the ids of the base that were changed or removed, and all changed and new documents."""
 

@@ -53,7 +53,7 @@ class StoreBackend(Protocol):
 
     @property
     def folder(self) -> Path | None:
-        """Return the folder, which also holds a run's world, exams and snapshots; None for a database."""
+        """Return the folder, which also holds a run's world and exams; None for a database."""
 
     @property
     def at(self) -> int | None:

@@ -108,7 +108,7 @@ class StoreFolder:
         return StoreLines(file.name, _split(file.read_bytes()), _split(trace), self.events, arm)
 
     def verify(self) -> None:
-        """Do nothing, since `replay.SnapshotCheck` checks snapshots."""
+        """Do nothing, since no data is stored beside the trace."""
 
     def close(self) -> None:
         """Do nothing, since no file stays open."""

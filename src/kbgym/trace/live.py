@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import msgspec
+from cachetools import LRUCache
 
 from kbgym.errors import BadInput, Failed, KbgymError
 from kbgym.gym.actions import NOTHING, Action, Observation
@@ -30,10 +31,44 @@ from kbgym.trace import is_url, plugin_for, shown
 from kbgym.trace.backend import ConnectionLost, EventWriter, StoreBackend, open_backend
 from kbgym.trace.events import ANY, Committed, Event, RolledBack, committed, touched_by, tunable
 from kbgym.trace.folder import TRACE, position_at
-from kbgym.trace.judge_cache import JudgeCache
 from kbgym.trace.replay import Listener, replay, replaying
 
+_ROUNDS = 3
+_MAX_VERDICTS = 1_000
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
+
+
+class JudgeCache:
+    """A caching judge in front of a slow one, so that no writer waits for a model.
+
+    A verdict depends on two sentences only, so the judge is asked before a turn. Neighbours that appeared in between
+    are judged in further rounds, and finally in the turn. The trace keeps the verdicts that were used.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._verdicts: LRUCache[tuple[str, str], bool] = LRUCache(_MAX_VERDICTS)
+        self._asked = 0
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    async def duplicate(self, candidate: str, existing: str) -> bool:
+        pair = (candidate, existing)
+        if (same := self._verdicts.get(pair)) is None:
+            self._asked += 1
+            same = self._verdicts[pair] = await self._judge.duplicate(candidate, existing)
+        return same
+
+    async def prepare(self, actions: Sequence[Action], environment: Environment) -> None:
+        """Ask about the sentences of actions in an environment with this judge, until a round has no new pairs."""
+        for _ in range(_ROUNDS):
+            asked = self._asked
+            for action in actions:
+                await environment.judged(action)
+            if self._asked == asked:
+                return
 
 
 class Snapshot(msgspec.Struct, frozen=True, eq=False):

@@ -301,11 +301,7 @@ def no_store_file(out: Path) -> Path:
 
 
 async def examine_without(
-    questions: Sequence[Question],
-    reader: Agent,
-    out: Path | None,
-    settings: Settings,
-    concurrency: int,
+    questions: Sequence[Question], reader: Agent, out: Path | None, settings: Settings, concurrency: int
 ) -> list[Row]:
     """Ask the same reader the same questions on an empty store; existing rows are kept."""
     file = no_store_file(out) if out else None

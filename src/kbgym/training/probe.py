@@ -19,7 +19,7 @@ from kbgym.training.lessons import schedule
 from kbgym.training.run import Run
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.splits import shares
-from kbgym.worlds.world import Key, Question, World
+from kbgym.worlds.world import Question, World
 
 NAMES = {2: ("neither", "one", "both"), 1: ("neither", "one")}
 
@@ -72,7 +72,7 @@ def gradient(
         of_template["trained"] = [question for question in anchors if question.template == template]
         for question in kind.pool(world, template):
             if question.text not in seen:
-                of_template[NAMES[slots][_touched(question, touched)]].append(question)
+                of_template[NAMES[slots][sum(key in touched for key in question.keys)]].append(question)
     quota = {
         template: min(wanted[template], *(len(candidates) for candidates in groups.values()))
         for template, groups in drawn.items()
@@ -112,10 +112,6 @@ def held_out(world: World, trained: Sequence[Question], n: int | None = 34, seed
     overlap = {name: sum(question.text in seen for question in group) for name, group in chosen.items()}
     sizes = {name: len(group) for name, group in chosen.items()}
     return Probe(chosen, sizes, {name: n or size for name, size in sizes.items()}, overlap)
-
-
-def _touched(question: Question, touched: set[Key]) -> int:
-    return sum(key in touched for key in question.keys)
 
 
 def _quotas(anchors: Sequence[Question], n: int) -> dict[str, int]:

@@ -1,10 +1,9 @@
-"""Run folders: the settings, the world, the trace of the store, snapshots and exams.
+"""Run folders: the settings, the world, the trace of the store and exams.
 
 run.json        resolved settings, versions and hashes, written first
 world/          documents.jsonl, questions.jsonl, world.json
 records.jsonl   the initial store, if it is not the world's documents
 trace.jsonl     every action and result; deterministic, hash-chained
-snapshots/      the store at each epoch's end; derived, may be deleted
 exams/          a file of rows per exam
 report/
 """
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import atomic_dir, check_name, pretty, read_value, write_lines, write_whole
+from kbgym.canonical import atomic_dir, check_name, pretty, read_value, write_lines
 from kbgym.errors import BadInput
 from kbgym.gym.environment import SLOT_THRESHOLD, SLOTS, Ranking
 from kbgym.gym.observations import Observations
@@ -129,15 +128,6 @@ class Run:
         if self._world is None:
             self._world = World.load(self.folder / "world")
         return self._world
-
-    def has_snapshot(self, iteration: int) -> bool:
-        """Return True if there is a snapshot of the store after an iteration."""
-        return (self.folder / "snapshots" / f"{iteration}.jsonl").is_file()
-
-    def snapshot(self, store: Store, iteration: int) -> None:
-        """Write the store after an iteration atomically."""
-        with write_whole(self.folder / "snapshots" / f"{iteration}.jsonl") as scratch:
-            write_lines(scratch, store)
 
     def exam_path(self, name: str) -> Path:
         """Return the file for the rows of an exam, and create its folder."""

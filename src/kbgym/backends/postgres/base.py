@@ -182,13 +182,13 @@ class DatabaseBase:
         from kbgym.backends.postgres import vectors
         from kbgym.backends.postgres.prefetch import Prefetch
         from kbgym.backends.postgres.words import DatabaseWords
-        from kbgym.search.factory import index_kind
+        from kbgym.search.factory import is_approximate
         from kbgym.search.index import ExactIndex
 
         own = ExactIndex(embedder.dimensions)
         index = words = None
         if search != "words":
-            graph = index_kind(len(self), vectors.EXACT_UP_TO) == "approximate"
+            graph = is_approximate(len(self), vectors.EXACT_UP_TO)
             index = vectors.DatabaseIndex(vectors.PgVectorIndex(self, embedder, graph, tick), own)
             index.hidden.update(gone)
             texts = [text for _, text in changed]
