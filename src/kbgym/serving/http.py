@@ -23,7 +23,7 @@ from kbgym.canonical import decode
 from kbgym.errors import Failed
 from kbgym.gym.actions import Action, Invalid, Search, shown_by
 from kbgym.gym.environment import Environment
-from kbgym.gym.tools import ROLES, TOOLS, Role, parse
+from kbgym.gym.tools import ROLES, Role, parse
 from kbgym.serving.actions import (
     ActionOutcome,
     ClientSession,
@@ -42,12 +42,14 @@ from kbgym.serving.mcp_http import SESSION, McpEndpoint
 from kbgym.serving.mcp_tools import Opened, StoreToolbox
 from kbgym.serving.middleware import BODY_SECONDS, Guard, Metrics, Quota, RateLimit, RequestMetrics, check_json, refuse
 from kbgym.serving.openapi import (
+    API,
     ActionReply,
     AskBody,
     GoldBody,
     Operation,
     body_of,
     document,
+    operation,
     page,
 )
 from kbgym.serving.tokens import Client, Tokens
@@ -73,45 +75,22 @@ class Api:
 
     def operations(self) -> list[Operation]:
         """Return the operations of the API, as served and as documented."""
-        question, gold = "/v1/questions/{id}", "Give the expected answers to learn from."
-        learnt = "Return what traffic and people taught the store."
+        edits = ("add", "edit", "delete", "link", "link_many", "unlink")
         return [
-            Operation("POST", "/v1/search", "search", "Search documents.", self.search, ActionReply, SearchQuery),
-            *(self._tool(name) for name in ("read", "add", "edit", "delete", "link", "link_many", "unlink")),
-            Operation("GET", "/v1/documents/{id}", "document", "Return a document.", self.document, DocumentResult),
-            Operation("POST", "/v1/questions", "ask", "Ask, open or report a question.", self.ask, Asked, AskBody),
-            Operation("GET", question, "question", "Return a question and its outcome.", self.question, Asked),
-            Operation(
-                "POST",
-                f"{question}/answer",
-                "answer",
-                "Answer an open question.",
-                self.answer,
-                Asked,
-                body_of("answer"),
-            ),
-            Operation("POST", f"{question}/gold", "gold", gold, self.gold, Asked, GoldBody, "curator"),
-            *self._teaching(),
-            Operation("GET", "/v1/learning", "learning", learnt, self.learning, Learning, role="curator"),
-            Operation("GET", "/v1/stats", "stats", "Return counts and rolling measures.", self.stats, dict),
-            Operation("GET", "/health", "health", "Return the state of the server.", self.health, dict),
-            Operation("GET", "/metrics", "metrics", "Return metrics.", self.metrics_text, str, media="text/plain"),
-        ]
-
-    def _tool(self, name: str) -> Operation:
-        role: Role = "reader" if name in ROLES["reader"] else "curator"
-        how = (TOOLS[name].description, self._action(name), ActionReply, body_of(name), role)
-        return Operation("POST", f"/v1/{name}", name, *how)
-
-    def _teaching(self) -> list[Operation]:
-        kinds: list[tuple[str, str, Callable[..., Awaitable[Outcome]], Any]] = [
-            ("teach", "Teach the store a correction.", teach, Correction),
-            ("forget", "Withdraw documents that are no longer true.", forget, Forgetting),
-            ("undo", "Undo a lesson, or everything since an iteration.", undo, Undoing),
-        ]
-        return [
-            Operation("POST", f"/v1/{name}", name, summary, self._lesson(call), Outcome, body, "curator")
-            for name, summary, call, body in kinds
+            operation("search", self.search, ActionReply, SearchQuery),
+            *(operation(name, self._action(name), ActionReply) for name in ("read", *edits)),
+            operation("document", self.document, DocumentResult),
+            operation("ask", self.ask, Asked, AskBody),
+            operation("question", self.question, Asked),
+            operation("answer", self.answer, Asked, body_of("answer")),
+            operation("gold", self.gold, Asked, GoldBody),
+            operation("teach", self._lesson(teach), Outcome, Correction),
+            operation("forget", self._lesson(forget), Outcome, Forgetting),
+            operation("undo", self._lesson(undo), Outcome, Undoing),
+            operation("learning", self.learning, Learning),
+            operation("stats", self.stats, dict),
+            operation("health", self.health, dict),
+            operation("metrics", self.metrics_text, str),
         ]
 
     def routes(self) -> list[BaseRoute]:
@@ -238,28 +217,28 @@ class Api:
 
     async def metrics_text(self, request: Request) -> Response:
         live, online = self.live, self.online
-        gauges = {
-            "documents": ("gauge", "Documents in the store.", float(len(live.store))),
-            "links": ("gauge", "Links in the store.", float(live.store.links)),
-            "iteration": ("gauge", "The store's iteration.", float(live.iteration)),
-            "commits_total": ("counter", "Transactions written.", float(live.commits)),
-            "flushes_total": ("counter", "Times the disk was flushed.", float(live.flushes)),
-            "questions_total": ("counter", "Questions asked.", float(online.questions.total)),
-            "learning_queue": ("gauge", "Questions waiting to be learnt from.", float(len(online.questions.to_learn))),
-            "learning_failures": ("gauge", "Consecutive failures of learning.", float(online.failures)),
-            "set_aside_total": ("counter", "Lessons set aside.", float(online.questions.set_aside)),
-            "open_questions": ("gauge", "Questions being answered by clients.", float(online.open_questions.total)),
-            "admitted_total": ("counter", "Backward passes admitted by the gate.", float(online.admitted)),
-            "rolled_back_total": ("counter", "Backward passes refused by the gate.", float(online.refused)),
-            "sessions": ("gauge", "Sessions of clients.", float(len(self.sessions))),
-            "mcp_sessions": ("gauge", "Open MCP sessions.", float(self.mcp.sessions.total)),
-            "limited_total": ("counter", "Requests beyond the rate limit.", float(self.rate_limit.refused)),
-            "allowed_requests": ("gauge", "Requests per second per token.", self.quota.requests),
-            "allowed_sessions": ("gauge", "Sessions of each kind per token.", float(self.quota.sessions)),
+        values: dict[str, float] = {
+            "documents": len(live.store),
+            "links": live.store.links,
+            "iteration": live.iteration,
+            "commits_total": live.commits,
+            "flushes_total": live.flushes,
+            "questions_total": online.questions.total,
+            "learning_queue": len(online.questions.to_learn),
+            "learning_failures": online.failures,
+            "set_aside_total": online.questions.set_aside,
+            "open_questions": online.open_questions.total,
+            "admitted_total": online.admitted,
+            "rolled_back_total": online.refused,
+            "sessions": len(self.sessions),
+            "mcp_sessions": self.mcp.sessions.total,
+            "limited_total": self.rate_limit.refused,
+            "allowed_requests": self.quota.requests,
+            "allowed_sessions": self.quota.sessions,
         }
         if (recent := online.questions.rolling()) is not None:
-            gauges["rolling_actions"] = ("gauge", "Mean actions of the last questions.", recent.actions)
-            gauges["rolling_f1"] = ("gauge", "Mean F1 of the last questions with an expected answer.", recent.f1)
+            values |= {"rolling_actions": recent.actions, "rolling_f1": recent.f1}
+        gauges = {name: (*API["metrics"][name], value) for name, value in values.items()}
         return PlainTextResponse(self.metrics.text(gauges))
 
 
