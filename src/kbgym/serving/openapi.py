@@ -166,20 +166,12 @@ def _content(description: str, schema: dict[str, Any], media: str = "application
 
 def page(described: dict[str, Any]) -> str:
     """Return the OpenAPI document as a page without scripts."""
-    parts = [f"<h1>{html.escape(described['info']['title'])} {html.escape(described['info']['version'])}</h1>"]
+    title = f"{described['info']['title']} {described['info']['version']}"
+    parts = [f"<h1>{html.escape(title)}</h1>"]
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
-            if method == "parameters":
-                continue
-            parts.append(f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>")
-            parts.append(f"<p>{html.escape(operation['summary'])}</p>")
-            for title, content in (
-                ("Body", operation.get("requestBody", {}).get("content", {})),
-                ("Reply", operation["responses"]["200"]["content"]),
-            ):
-                for kind, found in content.items():
-                    name = found["schema"].get("$ref", found["schema"].get("type", "")).rpartition("/")[2]
-                    parts.append(f'<p>{title}: <a href="#{name}">{name}</a> ({kind})</p>')
+            if method != "parameters":
+                parts.append(f"<h2><code>{method.upper()} {path}</code></h2><p>{html.escape(operation['summary'])}</p>")
     for name, schema in described["components"]["schemas"].items():
         shown = html.escape(json.dumps(schema, indent=2, ensure_ascii=False))
         parts.append(f'<details id="{name}"><summary>{name}</summary><pre>{shown}</pre></details>')

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, LiteralString, cast
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import msgspec
 
@@ -144,7 +144,7 @@ def write_initial(
     """Create the tables of a store and fill them with its initial lines."""
     # Counting millions of documents takes longer than an idle transaction may last.
     connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-    connection.execute(cast(LiteralString, _CREATE))
+    connection.execute(_CREATE)
     records = list(map(record_reader(kind, "the new store"), lines))
     if wrong := next((record.id for record in records if "\0" in record.id), None):
         raise BadInput(f"document {wrong!r} has a NUL character in its id, which PostgreSQL does not store.")

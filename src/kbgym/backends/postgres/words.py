@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, combinations, dropwhile, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, LiteralString, cast
+from typing import TYPE_CHECKING
 
 from kbgym.backends.postgres.tables import drop_derived, highest, is_labelled, make_once
 from kbgym.progress import ProgressCallback
@@ -67,7 +67,7 @@ def make(base: DatabaseBase, tick: ProgressCallback | None, connection: Connecti
                 found = terms(text)
                 copy.write_row((number, id, len(found), " ".join(map(_lexeme, sorted(set(found))[:_MOST_TERMS]))))
     with connection.transaction():
-        connection.execute(cast(LiteralString, _FINISH))
+        connection.execute(_FINISH)
         connection.execute(f"COMMENT ON TABLE word_counts IS '{_LABEL}'")
     connection.execute("ANALYZE word_texts, word_counts")
     if tick is not None:
