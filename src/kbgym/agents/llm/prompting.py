@@ -133,11 +133,7 @@ def told_of_pass(view: View, skill: Skill | None) -> str:
         "## How you play\n\nUse the tools of the MCP server `kbgym` and no others. Every result ends with how many "
         f"actions are left. `{end}` ends the pass; what you write besides is read by nobody."
     )
-    done = [
-        f"{number}. {call.name} {call.arguments}\n{as_data(turn.observation.text)}"
-        for number, turn in enumerate(view.history, 1)
-        for call in [call_of(turn.action, "")]
-    ]
+    done = [_attempt(number, turn) for number, turn in enumerate(view.history, 1)]
     so_far = ["What you did so far:", *done] if done else []
     before = [skill.text, rules] if skill is not None else []
     return "\n\n".join([*before, "# Your task", task_block(view.task), *so_far, tail(view.remaining)])
