@@ -31,7 +31,7 @@ def unpack(block: bytes) -> tuple[dict, dict[str, np.ndarray]]:
 
 
 def viewed_of(place: Path):
-    one = next(iter(ViewedPlaces([place])))
+    (one,) = ViewedPlaces([place]).values()
     return one.viewed(one.seeds[0])
 
 

@@ -19,12 +19,11 @@ import msgspec
 from kbgym.canonical import decode, encode
 from kbgym.errors import BadInput, Failed
 from kbgym.serving.actions import ClientSession, DocumentResult, Refusal, Results, SearchQuery
-from kbgym.serving.corrections import Outcome, converted, forget, teach, undo
+from kbgym.serving.corrections import LESSONS, Outcome, converted
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.setup import open_live, open_online
 
 T = TypeVar("T")
-_LESSONS = {"teach": teach, "forget": forget, "undo": undo}
 _SECONDS = 60.0
 
 
@@ -162,7 +161,7 @@ class LocalClient(Client):
     def _lesson(self, name: str, arguments: dict[str, Any]) -> Outcome:
         if self._online is None:
             raise BadInput("this store was opened for reading; connect with write=True.")
-        return self._run(_LESSONS[name](self._online, self._session, arguments))
+        return self._run(LESSONS[name](self._online, self._session, arguments))
 
     def close(self) -> None:
         self._run(self._close())

@@ -132,6 +132,10 @@ async def undo(online: Online, session: ClientSession, arguments: dict[str, Any]
     return Outcome(True, f"Undone: {lesson.kind} [{lesson.document}] of iteration {first} is gone.", lesson)
 
 
+LESSONS = {"teach": teach, "forget": forget, "undo": undo}
+BODIES = {"teach": Correction, "forget": Forgetting, "undo": Undoing}
+
+
 def converted(arguments: dict[str, Any], kind: type[T]) -> T:
     """Return the arguments as a struct. Raise Refusal if they do not fit."""
     try:

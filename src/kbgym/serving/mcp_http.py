@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from kbgym.mcp import Malformed, Toolbox, parse_message, reply
 from kbgym.serving.actions import PerClient
-from kbgym.serving.middleware import check_json, refuse
+from kbgym.serving.middleware import read_json, refuse
 
 SESSION = "mcp-session-id"
 
@@ -32,12 +32,12 @@ class McpEndpoint:
 
     async def post(self, request: Request) -> Response:
         """Reply to a message; `initialize` begins a session."""
-        check_json(request)
+        body = await read_json(request)
         sessions, session = self.sessions[request.scope["kbgym.client"].name], request.headers.get(SESSION)
         if session is not None and session not in sessions:
             return refuse(404, "there is no such MCP session; begin a new one.")
         try:
-            message = parse_message(await request.body())
+            message = parse_message(body)
         except Malformed as error:
             return Response(error.reply, 400, media_type="application/json")
         if message is None:
@@ -46,8 +46,8 @@ class McpEndpoint:
             session = secrets.token_urlsafe(16)
         if session is not None:
             sessions[session] = None  # marks it as the most recently used
-        body = await reply(message, self._toolbox_of(request), self._version)
-        return Response(body, headers={SESSION: session} if session else None, media_type="application/json")
+        replied = await reply(message, self._toolbox_of(request), self._version)
+        return Response(replied, headers={SESSION: session} if session else None, media_type="application/json")
 
     async def delete(self, request: Request) -> Response:
         """End a session."""

@@ -1,8 +1,8 @@
 """ASGI middleware in front of every HTTP route: access control, rate limit, body limit and metrics.
 
 Host and Origin are checked because a browser can be made to talk to loopback; without CORS headers, pages of other
-sites cannot read a reply. A body is read whole, within a size and a time limit, before a route sees it. Metrics never
-contain names of clients, texts or tokens.
+sites cannot read a reply. A body is read whole, within a size and a time limit. Metrics never contain names of clients,
+texts or tokens.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from cachetools import LRUCache
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -41,10 +41,27 @@ def refuse(status: int, message: str, headers: Mapping[str, str] | None = None) 
     return JSONResponse({"error": message}, status, headers)
 
 
-def check_json(request: Request) -> None:
-    """Raise an HTTPException if the body is not declared as JSON."""
+async def read_json(request: Request) -> bytes:
+    """Return a body that is declared as JSON. Raise HTTPException if it exceeds its limits of size and time."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "send application/json.")
+    close, too_large = {"Connection": "close"}, f"a body has at most {MOST_BODY:,} bytes."
+    length = number_in(request.headers.get("content-length", "0"))
+    if length is None or length > MOST_BODY:
+        raise HTTPException(413, too_large, close)
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > MOST_BODY:
+                    raise HTTPException(413, too_large, close)
+    except TimeoutError:
+        raise HTTPException(408, f"the body did not arrive within {BODY_SECONDS:g} seconds.", close) from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the body ended early.", close) from None
+    return b"".join(chunks)
 
 
 class Quota(msgspec.Struct, frozen=True):
@@ -75,7 +92,7 @@ class RateLimit:
 
 
 class Guard:
-    """Refuse requests without the right Host, Origin or token, beyond the rate limit, or with an oversized body.
+    """Refuse requests without the right Host, Origin or token, or beyond the rate limit.
 
     Without `tokens` every request comes from `local_client`, which is only safe on loopback.
     """
@@ -86,12 +103,11 @@ class Guard:
         tokens: Tokens | None,
         local_client: Client,
         hosts: frozenset[str] | None,
-        body_seconds: float = BODY_SECONDS,
         rate_limit: RateLimit | None = None,
         origins: frozenset[str] = frozenset(),
     ) -> None:
         self.app, self.tokens, self.local_client, self.hosts = app, tokens, local_client, hosts
-        self.body_seconds, self.rate_limit, self.origins = body_seconds, rate_limit, origins
+        self.rate_limit, self.origins = rate_limit, origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -99,17 +115,8 @@ class Guard:
                 await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refusal = self._check_origin(headers) or self._check_token(scope, headers)
-        refusal = refusal or self._check_rate(scope)
-        if refusal is None:
-            # Do not wait for the body of a client without a token.
-            ignore_body = self.tokens is not None and self._is_open(scope)
-            body = b"" if ignore_body else await self._body(headers, receive)
-            if not isinstance(body, Response):
-                await self.app(scope, _replayed(body, receive), send)
-                return
-            refusal = body
-        await refusal(scope, receive, send)
+        refusal = self._check_origin(headers) or self._check_token(scope, headers) or self._check_rate(scope)
+        await (refusal or self.app)(scope, receive, send)
 
     def _is_open(self, scope: Scope) -> bool:
         """Return True if the request needs no token."""
@@ -144,28 +151,6 @@ class Guard:
             return None
         return refuse(429, "rate limit exceeded; retry later.", {"Retry-After": str(math.ceil(wait))})
 
-    async def _body(self, headers: Headers, receive: Receive) -> bytes | Response:
-        """Read a whole body within its limits, or return the refusal."""
-        close = {"Connection": "close"}
-        length = number_in(headers.get("content-length", "0"))
-        if length is None or length > MOST_BODY:
-            return refuse(413, f"a body has at most {MOST_BODY:,} bytes.", close)
-        chunks, size = [], 0
-        try:
-            async with asyncio.timeout(self.body_seconds):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        return refuse(400, "the body ended early.", close)
-                    chunks.append(message.get("body", b""))
-                    size += len(chunks[-1])
-                    if size > MOST_BODY:
-                        return refuse(413, f"a body has at most {MOST_BODY:,} bytes.", close)
-                    if not message.get("more_body"):
-                        return b"".join(chunks)
-        except TimeoutError:
-            return refuse(408, f"the body did not arrive within {self.body_seconds:g} seconds.", close)
-
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+)(?::[0-9]{1,5})?")
 
@@ -174,20 +159,6 @@ def _hostname(host: str) -> str:
     """Return a Host header without its port, or an empty string if it is invalid."""
     found = _HOST.fullmatch(host)
     return found[1].lower() if found else ""
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives a body that was read already."""
-    sent = False
-
-    async def again() -> Message:
-        nonlocal sent
-        if not sent:
-            sent = True
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await receive()
-
-    return again
 
 
 class Metrics:

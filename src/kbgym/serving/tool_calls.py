@@ -16,7 +16,7 @@ from kbgym.gym.tools import ROLES, Role, Tool, parse
 from kbgym.mcp import ToolResult
 from kbgym.sanitize import safe_text
 from kbgym.serving.actions import ClientSession, DocumentResult, Refusal, Results, SearchQuery, act
-from kbgym.serving.corrections import converted, forget, teach, undo
+from kbgym.serving.corrections import LESSONS, converted
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Asked
 from kbgym.serving.mcp_tools import tools_offered
@@ -55,7 +55,6 @@ class Caller(msgspec.Struct, frozen=True):
         return tools_offered(self.role, self.question is not None)
 
 
-_LESSONS = {"teach": teach, "forget": forget, "undo": undo}
 _EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"])
 _READS = (
     "another session is writing this store, so this one only reads; nothing was changed. Make the change there, or "
@@ -73,10 +72,10 @@ async def call_tool(
     try:
         if name == "how_sure":
             return ToolResult(await how_sure(results.live, caller.session, caller.role, arguments))
-        if not results.live.writes and (name in _LESSONS or name in _EDITING):
+        if not results.live.writes and (name in LESSONS or name in _EDITING):
             return _error(_READS)
-        if online is not None and name in _LESSONS:
-            outcome = await _LESSONS[name](online, caller.session, arguments)
+        if online is not None and name in LESSONS:
+            outcome = await LESSONS[name](online, caller.session, arguments)
             return ToolResult(outcome.message, structured=msgspec.to_builtins(outcome))
         return await _call_action(results, online, caller, name, arguments)
     except Refusal as refusal:

@@ -70,7 +70,9 @@ class Viewer:
             "questions": lambda request: questions.listing(*self._seeded(request)),
             "lessons": lambda request: questions.lessons(*self._seeded(request), request.query_params.get("arm")),
             "question": self.question,
-            "lesson": self.lesson,
+            "lesson": lambda request: questions.lesson(
+                *self._seeded(request), request.query_params.get("arm"), _number(request, "iteration")
+            ),
             "compare": lambda request: compare.stores(*self._sides(request)),
             "compare-questions": lambda request: compare.exams(*self._sides(request)),
             "live": lambda request: self.live_runs.look(*self._seeded(request)),
@@ -87,7 +89,7 @@ class Viewer:
     # -- request parameters --------------------------------------------------------------------------------------------
 
     def _place(self, request: Request, which: str = "run") -> ViewedPlace:
-        return self.places.get(request.query_params.get(which))
+        return self.places.named(request.query_params.get(which))
 
     def _seeded(self, request: Request) -> tuple[ViewedPlace, int]:
         place = self._place(request)
@@ -115,17 +117,13 @@ class Viewer:
     def all_places(self, request: Request) -> Any:
         return [
             {"name": place.name, "kind": place.kind, "seeds": place.seeds, "folder": str(place.folder)}
-            for place in self.places
+            for place in self.places.values()
         ]
 
     def question(self, request: Request) -> Any:
         place, seed = self._seeded(request)
         arms = [arm for arm in _text(request, "arms").split(",") if arm]
         return questions.exam(place, seed, _text(request, "set"), _text(request, "id"), arms)
-
-    def lesson(self, request: Request) -> Any:
-        place, seed = self._seeded(request)
-        return questions.lesson(place, seed, request.query_params.get("arm"), _number(request, "iteration"))
 
     def table_csv(self, request: Request) -> Response:
         table = self._table(request)
@@ -155,7 +153,7 @@ def warm(places: ViewedPlaces) -> None:
     """Compute the data of the first page in the background, so that it loads at once."""
 
     def work() -> None:
-        for place in places:
+        for place in places.values():
             for part in (overview.about, overview.gradient):
                 with contextlib.suppress(KbgymError):
                     part(place)

@@ -96,12 +96,9 @@ def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
             rows.append(("Training spent", actions, money))
     if place.kind == "store":
         counts = ledger(place.viewed(seed).store)
-        rows.append(
-            ("Store", f"{counts.documents:,} documents", f"{counts.authored:,} written on top of the originals")
-        )
-        rows.append(
-            ("Links", f"{counts.links:,}", f"{counts.orphans:,} orphans, {counts.lost_origins:,} lost originals")
-        )
+        authored, orphans = f"{counts.authored:,} written on top of the originals", f"{counts.orphans:,} orphans"
+        rows.append(("Store", f"{counts.documents:,} documents", authored))
+        rows.append(("Links", f"{counts.links:,}", f"{orphans}, {counts.lost_origins:,} lost originals"))
     return [{"label": label, "value": value, "note": note} for label, value, note in rows]
 
 

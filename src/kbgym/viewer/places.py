@@ -27,10 +27,7 @@ from kbgym.api.factory import embedder_named
 from kbgym.baselines import ARMS, build_arm
 from kbgym.errors import BadInput
 from kbgym.experiments.experiment import FILE, Plan, read_plan, seed_folder
-from kbgym.progress import ProgressCallback
 from kbgym.sanitize import number_in
-from kbgym.search.embed import CachedEmbedder
-from kbgym.search.engine import Engine
 from kbgym.trace.folder import arm_of
 from kbgym.trace.history import Blame, blame
 from kbgym.training.exam import Row
@@ -47,13 +44,6 @@ class ViewedStore(Workspace):
     """A store to view. `name` identifies it in requests (`trained-paper`, `flat`), `label` is shown to people."""
 
     label = ""
-
-    def embedded(self, tick: ProgressCallback | None = None) -> Engine:
-        """Return the search engine; typed queries are embedded in memory only, not in the disk cache."""
-        engine = super().embedded(tick)
-        if isinstance(engine, Engine) and engine.embedder is embedder_named(self.settings.embedder):
-            engine.embedder = CachedEmbedder(engine.embedder.embedder, remember=4_096)
-        return engine
 
     @cached_property
     def health(self) -> Health:
@@ -307,25 +297,20 @@ def split(arm: str) -> tuple[str, int | None]:
     return name, number_in(at)
 
 
-class ViewedPlaces:
+class ViewedPlaces(dict[str, ViewedPlace]):
     """Every place by its name."""
 
     def __init__(self, folders: Sequence[Path], world: Path | None = None) -> None:
-        self._places: dict[str, ViewedPlace] = {}
         for folder in folders:
             name = plain = folder.resolve().name or "store"
             number = 2
-            while name in self._places:
+            while name in self:
                 name, number = f"{plain}-{number}", number + 1
-            self._places[name] = ViewedPlace(name, folder, world)
+            self[name] = ViewedPlace(name, folder, world)
 
-    def __iter__(self) -> Any:
-        return iter(self._places.values())
-
-    def get(self, name: str | None) -> ViewedPlace:
+    def named(self, name: str | None) -> ViewedPlace:
         """Return a place by name, the first one by default."""
-        if not name:
-            return next(iter(self._places.values()))
-        if name not in self._places:
-            raise BadInput(f"{name[:60]!r} is not being viewed; there are {', '.join(self._places)}.")
-        return self._places[name]
+        name = name or next(iter(self))
+        if name not in self:
+            raise BadInput(f"{name[:60]!r} is not being viewed; there are {', '.join(self)}.")
+        return self[name]

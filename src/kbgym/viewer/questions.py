@@ -16,21 +16,7 @@ import msgspec
 
 from kbgym.canonical import encode, read_lines
 from kbgym.errors import BadInput
-from kbgym.gym.actions import (
-    Action,
-    Added,
-    Edited,
-    Error,
-    Found,
-    Invalid,
-    Linked,
-    Merged,
-    Opened,
-    Result,
-    Search,
-    Unlinked,
-    shown_by,
-)
+from kbgym.gym import actions
 from kbgym.gym.observations import render
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
@@ -41,6 +27,7 @@ from kbgym.viewer.places import ViewedPlace, ViewedStore, split
 from kbgym.worlds.world import Question
 
 TextOf = Callable[[str], str]
+Steps = Sequence[tuple[actions.Action, dict[str, Any]]]
 
 
 def listing(place: ViewedPlace, seed: int) -> dict[str, Any]:
@@ -231,7 +218,7 @@ def openings(place: ViewedPlace, seed: int, arm: str) -> Counter[str]:
         for (examined, _), rows in place.exams(seed).items():
             if examined == arm:
                 for row in rows:
-                    found.update({shot.result.id for shot in row.shots if isinstance(shot.result, Opened)})
+                    found.update({shot.result.id for shot in row.shots if isinstance(shot.result, actions.Opened)})
         return found
 
     return place.keep(("openings", seed, arm), made)
@@ -240,12 +227,12 @@ def openings(place: ViewedPlace, seed: int, arm: str) -> Counter[str]:
 # -- passes ------------------------------------------------------------------------------------------------------------
 
 
-def action_shown(action: Action) -> dict[str, Any]:
+def action_shown(action: actions.Action) -> dict[str, Any]:
     """Return an action for the page: the tool, its text, the document it names, and those it links."""
     match action:
-        case Search(query, page):
+        case actions.Search(query, page):
             return {"tool": "search", "text": query, "note": f"page {page}" if page > 1 else ""}
-        case Invalid(name, reason):
+        case actions.Invalid(name, reason):
             return {"tool": name or "invalid", "text": reason}
     found: dict[str, Any] = msgspec.to_builtins(action)
     if "source" in found:
@@ -254,24 +241,24 @@ def action_shown(action: Action) -> dict[str, Any]:
     return found
 
 
-def result_shown(result: Result, text_of: TextOf) -> dict[str, Any]:
+def result_shown(result: actions.Result, text_of: TextOf) -> dict[str, Any]:
     """Return a result for the page: a sentence, and the documents it shows."""
     match result:
-        case Found(ids):
-            shown = shown_by(result)
+        case actions.Found(ids):
+            shown = actions.shown_by(result)
             return {"kind": "found", "say": "" if ids else "Nothing found.", "lines": _lines(shown, text_of)}
-        case Opened(id, links):
+        case actions.Opened(id, links):
             many = f"It links to {len(links)}:" if links else "It links to nothing."
             return {"kind": "opened", "say": many, "head": _lines([id], text_of), "lines": _lines(links, text_of)}
-        case Added(id) | Edited(id):
-            say = "Added." if isinstance(result, Added) else "Edited."
+        case actions.Added(id) | actions.Edited(id):
+            say = "Added." if isinstance(result, actions.Added) else "Edited."
             return {"kind": "edit", "say": say, "lines": _lines([id], text_of)}
-        case Merged(into):
+        case actions.Merged(into):
             return {"kind": "edit", "say": render(result, text_of).partition("\n")[0], "lines": _lines([into], text_of)}
-        case Linked(source, linked):
+        case actions.Linked(source, linked):
             head, lines = _lines([source], text_of), _lines(linked, text_of)
             return {"kind": "edit", "say": render(result, text_of), "head": head, "lines": lines}
-        case Error():
+        case actions.Error():
             return {"kind": "error", "say": render(result, text_of), "lines": []}
     return {"kind": "plain", "say": render(result, text_of), "lines": []}
 
@@ -280,7 +267,7 @@ def _lines(ids: Sequence[str], text_of: TextOf) -> list[dict[str, str]]:
     return [{"id": id, "text": text_of(id)} for id in ids]
 
 
-def step(number: int, action: Action, result: Result, text_of: TextOf) -> dict[str, Any]:
+def step(number: int, action: actions.Action, result: actions.Result, text_of: TextOf) -> dict[str, Any]:
     return {"n": number, **action_shown(action), "result": result_shown(result, text_of)}
 
 
@@ -297,7 +284,7 @@ def mark_evidence(steps: Sequence[dict[str, Any]], support: Callable[[str], Coll
         one["evidence"] = [len(seen), wanted]
 
 
-def mark_shared(left: Sequence[tuple[Action, dict[str, Any]]], right: Sequence[tuple[Action, dict[str, Any]]]) -> None:
+def mark_shared(left: Steps, right: Steps) -> None:
     """Mark the steps that both passes took; the others are the actions saved or spent."""
     before, after = ([encode(action) for action, _ in side] for side in (left, right))
     for block in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
@@ -305,15 +292,15 @@ def mark_shared(left: Sequence[tuple[Action, dict[str, Any]]], right: Sequence[t
             left[block.a + offset][1]["shared"] = right[block.b + offset][1]["shared"] = True
 
 
-def edited_id(result: Result) -> str | None:
+def edited_id(result: actions.Result) -> str | None:
     """Return the id of the document that an edit changed."""
     match result:
-        case Added(id) | Edited(id):
+        case actions.Added(id) | actions.Edited(id):
             return id
-        case Merged(into):
+        case actions.Merged(into):
             return into
-        case Linked(source, linked) if linked:
+        case actions.Linked(source, linked) if linked:
             return source
-        case Unlinked(source):
+        case actions.Unlinked(source):
             return source
     return None

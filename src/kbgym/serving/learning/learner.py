@@ -115,9 +115,8 @@ class Online:
 
     async def close(self, id: str, client: str, answer: str) -> Asked:
         """Answer an open question."""
-        opened = self.opened(id, client)
-        await opened.act(Answer(answer))
-        return await self._close(opened)
+        await self.act(id, client, Answer(answer))
+        return self.questions.asked[id]
 
     async def report(self, question: str, client: str, actions: Sequence[Action], answer: str) -> Asked:
         """Record an answer given elsewhere; the searches and reads that led to it are repeated here."""
