@@ -53,6 +53,7 @@ def _sections(results: Results) -> tuple[Section, ...]:
                     arms.gradient(results),
                     _dots(results),
                     arms.by_seed(results),
+                    arms.controls(results),
                     arms.budget_split(results),
                     readers.within(results),
                     readers.answers(results),

@@ -249,7 +249,6 @@ def prepare(arm: str, world: World, embedder: str, seed: int) -> experiment.Prep
     shares = coverage(built.store, correct, world.questions)
     about = {
         "arm": arm,
-        "label": arm_named(arm).label,
         "documents": len(built.store),
         "authored": sum(record.flag == "authored" for record in built.store),
         "links": built.store.links,

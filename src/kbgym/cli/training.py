@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from kbgym.cli.spending import Spending, spending_options, training_plan, used_b
 from kbgym.errors import BadInput, Failed
 from kbgym.experiments.chunks import PASSES, examine_on
 from kbgym.experiments.controls import CONTROLS, controlled
-from kbgym.experiments.engines import NAMES, Name, WorkEngine, check, opened
+from kbgym.experiments.engines import NAMES, EngineChoice
 from kbgym.store import Store, ledger
 from kbgym.trace import shown
 from kbgym.trace.events import Ended
@@ -38,25 +36,8 @@ from kbgym.worlds.world import World
 engine_options = flags(options("engine", type=click.Choice(NAMES)), options("workers", "address"))
 
 
-class Where:
-    """The values of the exam flags."""
-
-    def __init__(self, given: dict[str, Any]) -> None:
-        """Take this module's flags from all flags of a verb."""
-        self.name: Name = given.pop("engine")
-        self._workers: int | None = given.pop("workers")
-        self._address: str | None = given.pop("address")
-        check(self.name, self._workers, self._address)
-
-    @property
-    def is_here(self) -> bool:
-        return self.name == "local"
-
-    @contextmanager
-    def opened(self) -> Iterator[WorkEngine]:
-        """Open the exam with stdout redirected: Ray prints messages about lost workers there."""
-        with redirect_stdout(sys.stderr), opened(self.name, self._workers, self._address) as engine:
-            yield engine
+def _engine(flags: dict[str, Any]) -> EngineChoice:
+    return EngineChoice(flags.pop("engine"), flags.pop("workers"), flags.pop("address"))
 
 
 @verb("exam")
@@ -77,7 +58,7 @@ def exam_command(
       kbgym exam runs/r0@0 --set test_in --out flat.jsonl
       kbgym exam runs/r0 --set test_in --out rows.jsonl --set engine=ray --set workers=8
     """
-    where, spending = Where(flags), Spending(flags)
+    where, spending = _engine(flags), Spending(flags)
     with contextlib.ExitStack() as held:
         opened = held.enter_context(open(store, world, **flags))
         why = why_agent(opened.world) if agent is None and opened.world is not None else None
@@ -206,7 +187,7 @@ def train_command(
       kbgym train --world worlds-out/w0 --out runs/b3 --from stores/b3
       kbgym train --world worlds-out/w0 --out runs/wrong --control wrong-answers
     """
-    spending, where, url = Spending(flags), Where(flags), store
+    spending, where, url = Spending(flags), _engine(flags), store
     if not where.is_here and url is None:
         raise BadInput("--set engine=ray has many trainers at one store in a database: name it with --set store=URL.")
     world = World.load(world_folder, elsewhere=url is not None)
@@ -261,7 +242,7 @@ def _outcome(trainer: Trainer, place: str, why: str | None) -> tuple[dict[str, A
     return result, text
 
 
-def _as_a_fleet(where: Where, run: Run, url: str, store: Store | None) -> None:
+def _as_a_fleet(where: EngineChoice, run: Run, url: str, store: Store | None) -> None:
     """Have the engine's workers play all lessons."""
     from kbgym.engines.fleet import Fleet, train_fleet
 
