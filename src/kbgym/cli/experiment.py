@@ -29,7 +29,7 @@ from kbgym.experiments import experiment
 from kbgym.experiments.controls import CONTROLS
 from kbgym.experiments.experiment import Plan
 from kbgym.gym.observations import Observations
-from kbgym.sanitize import number_in
+from kbgym.sanitize import counted, number_in
 from kbgym.training.exam import NO_STORE, is_public
 from kbgym.training.exam_header import exam_files
 from kbgym.training.run import Settings
@@ -103,7 +103,7 @@ def run_command(kind: experiment.Kind, out: Path, workers: int, **flags: Any) ->
         "exams": _finished(out, whole),
         "seconds": round(time.perf_counter() - started, 1),
     }
-    text = f"{out}: {len(whole.seeds)} seeds, {result['exams']} exams, {result['seconds']:.0f} s."
+    text = f"{out}: {counted(len(whole.seeds), 'seed')}, {counted(result['exams'], 'exam')}, {result['seconds']:.0f} s."
     if kind == "paper-original":
         result["report"] = str(write_report(out))
         return result, f"{text}\nThe report: {result['report']}"

@@ -22,6 +22,7 @@ from kbgym.errors import BadInput, Failed
 from kbgym.experiments.chunks import PASSES, examine_on
 from kbgym.experiments.controls import CONTROLS, controlled
 from kbgym.experiments.engines import NAMES, EngineChoice
+from kbgym.sanitize import counted
 from kbgym.store import Store, ledger
 from kbgym.trace import shown
 from kbgym.trace.events import Ended
@@ -82,12 +83,12 @@ def exam_command(
         spending.confirm(agent, {"exam": left})
         with progress(f"exam {set_name}") as tick:
             passes = PASSES * spending.concurrency  # the client of the models enforces the requested limit
-            counted = with_spend(tick, models)
+            spending_tick = with_spend(tick, models)
             if reader is not None:
-                exam = opened.examine(reader, questions, out=out, concurrency=passes, tick=counted, header=header)
+                exam = opened.examine(reader, questions, out=out, concurrency=passes, tick=spending_tick, header=header)
             else:
                 with where.opened() as workers:
-                    exam = examine_on(workers, opened, agent, questions, out, counted, header)
+                    exam = examine_on(workers, opened, agent, questions, out, spending_tick, header)
     summary = exam.summary
     if summary.outcomes.get("agent_failed") == summary.n:
         raise Failed(f"every pass failed: {exam.rows[0].failure or 'the agent gave no reason'}")
@@ -223,21 +224,22 @@ def train_command(
 
 def _outcome(trainer: Trainer, place: str, why: str | None) -> tuple[dict[str, Any], str]:
     """Return the outcome of a training, as a result and as text."""
-    settings, counted, share = trainer.settings, ledger(trainer.store), coverage(trainer.store).direct
+    settings, held, share = trainer.settings, ledger(trainer.store), coverage(trainer.store).direct
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
     result = {
         "iterations": trainer.iteration,
         "coverage": round(share, 4),
-        "links": counted.links,
-        "authored": counted.authored,
+        "links": held.links,
+        "authored": held.authored,
         "forward_f1": round(f1, 4),
         "settings": settings,
         "agents": why or f"{settings.reader} reads, {settings.curator} curates.",
     }
     text = (
-        f"{place}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
-        f"The store has {counted.authored} authored documents and {counted.links:,} links, "
-        f"covering {share:.1%} of {counted.origins:,} originals.\n"
+        f"{place}: {counted(trainer.iteration, 'iteration')} by {settings.reader}/{settings.curator}, "
+        f"forward F1 {f1:.3f}.\n"
+        f"The store has {held.authored} authored documents and {held.links:,} links, "
+        f"covering {share:.1%} of {held.origins:,} originals.\n"
     )
     return result, text
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from kbgym.agents.llm.values import Reply
+from kbgym.sanitize import counted
 
 
 class Prices:
@@ -66,7 +67,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         money = "price unknown" if self.cost is None else f"about ${self.cost:,.2f}"
-        return f"{self.passes:,} passes, about {self.tokens:,} tokens, {money} ({self.basis}; {self.table})"
+        return f"{counted(self.passes, 'pass')}, about {self.tokens:,} tokens, {money} ({self.basis}; {self.table})"
 
 
 # Tokens of one pass: prompt, cached part of the prompt, completion. An exam pass takes five to six actions.

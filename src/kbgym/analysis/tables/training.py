@@ -17,7 +17,7 @@ from kbgym.analysis.statistics import break_even
 from kbgym.analysis.tables.arms import flatten
 from kbgym.analysis.tables.stores import over_seeds, traces
 from kbgym.analysis.trajectory import EDITS, Epoch, Trained, tokens_of
-from kbgym.sanitize import safe_text
+from kbgym.sanitize import counted, safe_text
 from kbgym.trace.events import Ended
 from kbgym.training.exam import Row
 from kbgym.worlds.world import SPLITS
@@ -193,6 +193,6 @@ def worlds(results: Results) -> Table:
         lines.append(Line(f"seed {seed.number}", cells))
     made = results.kind == paper.KIND and results.plan is not None and results.plan.people
     kind = "generated worlds" if made else safe_text(results.world_kind.title)
-    sentence = f"{len(results.seeds)} seeds of {kind}."
+    sentence = f"{counted(len(results.seeds), 'seed')} of {kind}."
     heads = ("documents", "questions", *SPLITS, "probe questions")
     return results.table("worlds", lines, sentence, heads)
