@@ -20,6 +20,7 @@ from kbgym.analysis.report import write_report
 from kbgym.api.factory import embedder_named
 from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
+from kbgym.baselines.arm import Summarise
 from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.cli.settings import options
 from kbgym.cli.spending import Spending, spending_options, training_plan
@@ -49,6 +50,7 @@ ARMS_OF: dict[str, tuple[str, ...]] = {
 STRATEGIES = {"paper-original": "paper", "public": "paper,paper+pages"}
 UNIVERSE = Path("shared/data/paper-universe.json")
 READERS = ("reference", "general", *(f"neutral:{name}" for name in NEUTRAL_READERS))
+USUAL_DOCUMENTS, COMMUNITY = 5_800, 54  # of a generated world, and of one community
 USUAL = 100  # assumed questions per group, for the forecast if all available ones are asked
 PROBED = ("trained", "both", "one", "neither")
 
@@ -197,6 +199,8 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
     for seed in plan.seeds:
         folder = experiment.seed_folder(out, seed)
         stores = [*plan.arms, *(training.name for training in plan.trainings)]
+        if "graphrag" in plan.arms and not (folder / "arms" / "graphrag.json").exists():
+            plans.append((plan.reader, {"summary": (len(world.documents) if world else USUAL_DOCUMENTS) // COMMUNITY}))
         for training in plan.trainings:
             settings = training.settings
             last = settings.questions * settings.epochs
@@ -240,10 +244,12 @@ def _finished(out: Path, plan: Plan) -> int:
     return sum(len(exam_files(experiment.exams_of(seed, name))) for seed in seeds for name in ("", *plan.others))
 
 
-def prepare(arm: str, world: World, embedder: str, seed: int) -> experiment.Prepared:
+def prepare(
+    arm: str, world: World, embedder: str, seed: int, summarise: Summarise | None = None
+) -> experiment.Prepared:
     """Build an arm for an experiment; here, because experiments are independent of the audit."""
     vectors = embedder_named(embedder)
-    built = build_arm(arm, world, lambda: vectors, seed)
+    built = build_arm(arm, world, lambda: vectors, seed, summarise)
     truth = kind_of(world).truth(world)
     correct = Auditor(built.store, truth).correct if truth else None
     shares = coverage(built.store, correct, world.questions)

@@ -77,6 +77,7 @@ TYPICAL = {
     "forward": (20_000, 14_000, 2_000),
     "backward": (67_000, 52_000, 5_000),
     "backward class": (120_000, 100_000, 5_000),
+    "summary": (1_000, 0, 120),  # of up to 60 sentences
     "judgement": (1_000, 0, 200),  # an assumption: one near-duplicate per lesson, two sentences and a verdict
 }
 
