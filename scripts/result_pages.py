@@ -221,6 +221,9 @@ def paper_page(kept: dict[str, Any]) -> list[str]:
         "# The paper, figure by figure",
         "kbgym reimplements the paper; it does not reproduce it. The paper's reader and curator are gpt-5-mini, one "
         "seed; these are the reference agents, which are rules. Compare directions, not levels.",
+        "These figures are driven by questions, and by answers only in part: the curator of the strategy `paper` "
+        "checks what it found by the expected answer, and with permuted answers it gains less ([results](results.md)); "
+        "the strategy `class` gains what a store of all indexes gains, which is built without a question.",
         "The experiment is the paper's own: the authors' universe (5,864 documents) with their first 100 training "
         "questions, 34 questions a group, one seed.",
         "```console\nkbgym experiment run paper-original --world paper-universe.json --out exp/original\n```",

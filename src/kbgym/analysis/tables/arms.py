@@ -196,8 +196,7 @@ def budget_split(results: Results) -> Table:
             found = [_stratum_cells(results, arm, group, stratum) for group in columns(results)]
             rows = zip(("n", "F1 flat", "F1 arm", "rho"), zip(*found, strict=True), strict=True)
             lines += [Line(f"   {name}", cells) for name, cells in rows]
-    sentence = "Questions that ended the flat reader's budget, and the others."
-    return results.table("budget", lines, sentence, headings(results))
+    return results.table("budget", lines, columns=headings(results))
 
 
 def _stratum_cells(results: Results, arm: str, group: str, stratum: str) -> list[Cell | None]:

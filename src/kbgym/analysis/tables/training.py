@@ -160,8 +160,7 @@ def model_usage(results: Results) -> Table | None:
         lines += _usage_line(f"exams of {results.label(arm)}", f"usage/{arm}/exam", rows, files)
     if not lines:
         return None
-    sentence = "A malformed reply is corrected within the pass's allowance or ends it as the agent's failure."
-    return results.table("usage", lines, sentence)
+    return results.table("usage", lines)
 
 
 def _usage_line(head: str, id: str, passes: Sequence[Ended | Row], files: list[CellSource]) -> list[Line]:
