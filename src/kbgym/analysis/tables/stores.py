@@ -134,7 +134,6 @@ def _held(trained: Trained) -> dict[str, float]:
         "merges": sum(one.edits["merge"] for one in trained.trajectory.epochs),
         "median out-degree": degrees.median,
         "mean out-degree": degrees.mean,
-        "largest out-degree": degrees.largest,
     }
 
 

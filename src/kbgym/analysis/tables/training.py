@@ -104,7 +104,7 @@ def _halves(results: Results, arm: str) -> tuple[float, float] | None:
 
 def breaking_even(results: Results) -> Table:
     """Return the number of questions that pay back training, by group, in actions and in characters read."""
-    lines, said = [], []
+    lines = []
     groups = (*results.groups, POOLED)
     for arm in results.trainings:
         for unit in _units(results):
@@ -114,14 +114,9 @@ def breaking_even(results: Results) -> Table:
             spent = number(f"break-even/{arm}/{unit}/training", training, what, files, 0)
             for base in (one for one in ("flat", "hipporag") if one in results.arms):
                 cells: list[Cell] = [_break_even(results, arm, unit, group, training, base) for group in groups]
-                if unit == "actions":
-                    label, cell = (LABELS[groups[0]], cells[0]) if base == "flat" else (groups[-1], cells[-1])
-                    after = f"after {cell.text} questions" if cell.value is not None else "never, on questions"
-                    paid = f"{results.label(arm)} pays back its {training:,.0f} training actions {after}"
-                    said.append(f"{paid} ({label}) against {results.label(base)}.")
                 lines.append(Line(f"{results.label(arm)}, {unit}, against {results.label(base)}", [spent, *cells]))
     heads = ("training spent", *(LABELS[group] for group in groups))
-    return results.table("break-even", lines, " ".join(said), heads)
+    return results.table("break-even", lines, columns=heads)
 
 
 def _break_even(results: Results, arm: str, unit: str, group: str, training: float, base: str) -> Cell:
