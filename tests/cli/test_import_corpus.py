@@ -279,5 +279,5 @@ def test_a_public_set(capfdbinary, tmp_path):
     }
     (tmp_path / "dev.json").write_text(json.dumps([entry]))
     code, printed, _ = kbgym(capfdbinary, "import", "hotpotqa", tmp_path / "dev.json", "--out", tmp_path / "w")
-    assert code == 0 and "1 documents, 1 questions" in printed and "without a store" in printed
+    assert code == 0 and "1 document, 1 question" in printed and "without a store" in printed
     assert World.load(tmp_path / "w").facts["dataset"] == "hotpotqa"

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 from llm_fixtures import flat_store, world
-from pickling_engine import Posted
+from pickling_engine import Here, Posted
 
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.api import Workspace
@@ -20,7 +20,7 @@ from kbgym.canonical import read_lines
 from kbgym.errors import BadInput, Damaged, Missing
 from kbgym.experiments import engines
 from kbgym.experiments.chunks import ExamSetup, examine_in_chunks, examine_on
-from kbgym.experiments.engines import Here, opened
+from kbgym.experiments.engines import EngineChoice
 from kbgym.search.index import ExactIndex
 from kbgym.training.exam import Row, examine
 from kbgym.training.run import Settings
@@ -106,16 +106,15 @@ def test_models_are_asked_from_one_process(questions, tmp_path):
 
 
 def test_flags_of_ray_are_refused_elsewhere():
-    with pytest.raises(BadInput), opened("local", workers=2):
-        pass
-    with opened("local") as engine:
-        assert list(engine.run(lambda shared, item: shared + item, 1, [1, 2])) == [2, 3]
+    with pytest.raises(BadInput, match="need --set engine=ray"):
+        EngineChoice("local", workers=2)
+    assert EngineChoice("local").is_here
 
 
 def test_without_ray_one_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
-    with pytest.raises(Missing), opened("ray"):
-        pass
+    with pytest.raises(Missing, match=r"pip install 'kbgym\[ray\]'"):
+        EngineChoice("ray")
 
 
 def test_nothing_of_ray_is_loaded_unless_asked_for(tmp_path):

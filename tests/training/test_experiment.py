@@ -8,10 +8,20 @@ import msgspec
 import pytest
 from experiments import BASE, contents, run, small_experiment, small_plan
 
+from kbgym.baselines.written import Summariser
 from kbgym.canonical import read_lines
 from kbgym.cli.experiment import prepare
 from kbgym.errors import BadInput
-from kbgym.experiments.experiment import Plan, open_experiment, read_plan, run_seed, seed_folder, snapshots, trainings
+from kbgym.experiments.experiment import (
+    Plan,
+    SeedRun,
+    open_experiment,
+    read_plan,
+    run_seed,
+    seed_folder,
+    snapshots,
+    trainings,
+)
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.people import generate
 from kbgym.worlds.splits import training_subset
@@ -109,7 +119,7 @@ Settings30 = msgspec.structs.replace(BASE, questions=30)
 
 
 def test_an_arm_a_world_cannot_have_is_skipped_with_its_reason(tmp_path, made):
-    def refusing(arm, world, embedder, seed):
+    def refusing(arm, world, embedder, seed, summarise):
         if arm == "oracle":
             raise BadInput("no facts here.")
         return prepare(arm, world, embedder, seed)
@@ -197,3 +207,19 @@ def test_every_arm_is_examined_under_the_trainings_budget(tmp_path):
 def test_a_strategy_nobody_knows_is_refused():
     with pytest.raises(BadInput):
         trainings("paper", "", ("paper", "clas"), BASE)
+
+
+def test_a_model_that_plays_writes_the_summaries_of_communities(tmp_path, made):
+    again, asked = small_experiment(tmp_path / "exp"), []
+
+    def preparing(arm, world, embedder, seed, summarise):
+        asked.append((arm, type(summarise)))
+        return prepare(arm, world, embedder, seed)
+
+    plan = read_plan(again)
+    model = msgspec.structs.replace(plan.trainings[0].settings, reader="llm:local/m")
+    by_model = msgspec.structs.replace(plan, trainings=(msgspec.structs.replace(plan.trainings[0], settings=model),))
+    for one in (plan, by_model):
+        SeedRun(again / "seed-0", one, 0, preparing, lambda note: None)._arm("graphrag", {})
+        (again / "seed-0" / "arms" / "graphrag.json").unlink()
+    assert asked == [("graphrag", type(None)), ("graphrag", Summariser)]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from pickling_engine import FOLDER
+from pickling_engine import FOLDER, Here
 from postgres import MISSING, Cluster, installed
 
 from kbgym.api.factory import agents_named, embedder_named
@@ -23,7 +23,6 @@ from kbgym.backends.postgres.tables import read_meta
 from kbgym.cli.main import run as verb
 from kbgym.engines.fleet import Fleet, train_fleet
 from kbgym.errors import BadInput
-from kbgym.experiments.engines import Here
 from kbgym.search.factory import engine_for
 from kbgym.trace.backend import StoreBackend, copy_store, open_backend
 from kbgym.trace.events import Acted, Began, Ended, Graded

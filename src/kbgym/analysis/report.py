@@ -18,6 +18,7 @@ from kbgym.analysis.tables import arms, readers, stores, training
 from kbgym.analysis.verdict import TEXTS, WORDS
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput, Missing
+from kbgym.sanitize import counted
 from kbgym.training.exam import NO_STORE, Row, is_public, no_store_file
 
 
@@ -53,6 +54,7 @@ def _sections(results: Results) -> tuple[Section, ...]:
                     arms.gradient(results),
                     _dots(results),
                     arms.by_seed(results),
+                    arms.controls(results),
                     arms.budget_split(results),
                     readers.within(results),
                     readers.answers(results),
@@ -97,7 +99,7 @@ def _report(results: Results, found: tuple[Section, ...]) -> Report:
     notes = [f"In short. {said}", WORDS, TEXTS["tables"]] if said else []
     times = {1: "once", 2: "twice"}.get(settings.epochs, f"{settings.epochs} times")
     notes += [
-        f"{len(results.seeds)} seed{'s' if len(results.seeds) > 1 else ''}, {settings.questions} training questions, "
+        f"{counted(len(results.seeds), 'seed')}, {counted(settings.questions, 'training question')}, "
         f"each asked {times}; at most {settings.forward_budget} actions to answer and "
         f"{settings.backward_budget} to edit after it; embedding {settings.embedder}. Intervals are 95%.",
         "Every number has an id (hover over it): `kbgym report FOLDER --explain ID` prints its formula and its rows.",
@@ -110,7 +112,7 @@ def _report(results: Results, found: tuple[Section, ...]) -> Report:
     kept = results.seeds[0].kept
     if kept is not None and kept.left_out:
         who = ", ".join(sorted({exam.header.agent for exam in kept.left_out}))
-        notes.append(f"Not compared here: {len(kept.left_out)} exams under other conditions (by {who}).")
+        notes.append(f"Not compared here: {counted(len(kept.left_out), 'exam')} under other conditions (by {who}).")
     if results.missing:
         notes.append(f"Not here: {'; '.join(f'{arm} ({_why(results, arm)})' for arm in results.missing)}.")
     kind = "an experiment" if results.plan else "a run"

@@ -21,6 +21,7 @@ from kbgym.analysis.health import coverage
 from kbgym.analysis.statistics import Sampled
 from kbgym.analysis.trajectory import Trained
 from kbgym.analysis.verdict import Pair, paired_rows, shared_keys
+from kbgym.baselines import ARMS
 from kbgym.canonical import digest_of, read_lines, read_value
 from kbgym.errors import BadInput
 from kbgym.experiments.experiment import FILE, LESSONS, Plan, exams_of, read_plan, seed_folder
@@ -224,12 +225,8 @@ class Results:
         return found
 
     def label(self, arm: str) -> str:
-        for seed in self.seeds:
-            if arm in seed.trained:
-                return safe_text(seed.trained[arm].label)
-            if arm in seed.arms and "label" in seed.arms[arm]:
-                return safe_text(str(seed.arms[arm]["label"]))
-        return {"flat": "B1 flat"}.get(arm, arm)
+        trained = next((seed.trained[arm] for seed in self.seeds if arm in seed.trained), None)
+        return safe_text(trained.label) if trained else ARMS[arm].label if arm in ARMS else arm
 
     @cached_property
     def world_kind(self) -> WorldKind:

@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 
 from kbgym.analysis.statistics import FEWEST, Estimate, Interval, Sampled, difference, holm, ratio, t_quantile
+from kbgym.sanitize import counted
 from kbgym.training.exam import Row
 from kbgym.worlds.world import Question, World, pages_of
 
@@ -101,8 +102,7 @@ class Finding(msgspec.Struct, frozen=True):
             return f"A saving of {1 - self.rho.low:.0%} or more is excluded."
         if not self.more_questions:
             return f"A saving of {GAIN:.0%} would have been shown in four exams of five."
-        count = f"{self.more_questions:,} more question{'s' if self.more_questions > 1 else ''}"
-        return f"With {count} a saving of {GAIN:.0%} would show."
+        return f"With {counted(self.more_questions, 'more question')} a saving of {GAIN:.0%} would show."
 
 
 def shared_keys(world: World, asked: Iterable[Question] = ()) -> dict[str, tuple[Hashable, ...]]:

@@ -19,7 +19,7 @@ from kbgym.canonical import encode
 from kbgym.cli.settings import Command, flags, options, own_flags
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
-from kbgym.sanitize import number_in, safe_json, safe_text
+from kbgym.sanitize import counted, number_in, safe_json, safe_text
 from kbgym.search.base import SearchKind
 from kbgym.trace import is_url
 
@@ -124,7 +124,7 @@ def world_values(world: World) -> dict[str, Any]:
 
 
 def world_text(out: Path, world: World) -> str:
-    counts = f"{len(world.documents):,} documents, {len(world.questions):,} questions"
+    counts = f"{counted(len(world.documents), 'document')}, {counted(len(world.questions), 'question')}"
     return f"{out}: {counts} ({splits_of(world) or 'none'}).\nhash {world.hash}"
 
 

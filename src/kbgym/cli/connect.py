@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 
 from kbgym.canonical import read_file, write_whole
+from kbgym.cli import read_table
 from kbgym.cli.common import STORE, Printed, verb
-from kbgym.cli.settings import place, read_table
+from kbgym.cli.settings import place
 from kbgym.errors import BadInput
 from kbgym.gym.tools import Role
 from kbgym.serving.connect import AGENTS, AgentFile, Entry

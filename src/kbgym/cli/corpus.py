@@ -21,6 +21,7 @@ from kbgym.corpus.importing import Made, load_old, make, replace_world
 from kbgym.corpus.store_update import Reimport, Watcher, reimport
 from kbgym.corpus.update import Changes
 from kbgym.errors import BadInput, KbgymError
+from kbgym.sanitize import counted
 from kbgym.search.base import SearchKind
 from kbgym.trace import is_url
 from kbgym.worlds.world import World
@@ -158,7 +159,7 @@ def _changes(made: Made, changed: Changes) -> dict[str, Any]:
 
 def _report(out: Path, made: Made) -> list[str]:
     world, corpus, asked = made.world, made.corpus, made.questions
-    counted = {
+    counts = {
         "sentences cut at a clause because they were too long": corpus.long_sentences,
         "links between documents": made.links,
         "of them from the structure of pages": made.structured,
@@ -173,11 +174,11 @@ def _report(out: Path, made: Made) -> list[str]:
     )
     leaks = f"  {len(asked.leaks)} of them stand in two splits: training would see the exam."
     return [
-        f"{out}: {len(world.documents):,} documents from {corpus.files:,} files, "
-        f"{len(world.questions):,} questions ({splits_of(world) or 'none'}).",
+        f"{out}: {counted(len(world.documents), 'document')} from {counted(corpus.files, 'file')}, "
+        f"{counted(len(world.questions), 'question')} ({splits_of(world) or 'none'}).",
         f"{corpus.bytes:,} bytes in, {corpus.characters:,} characters out.",
         f"hash {world.hash}",
-        *(f"  {count:,} {what}" for what, count in counted.items() if count),
+        *(f"  {count:,} {what}" for what, count in counts.items() if count),
         *(
             f"  not in the documents: {loss.what} ({loss.count:,} of {loss.characters:,} characters): {loss.why}"
             for loss in corpus.lost

@@ -26,8 +26,9 @@ from kbgym.agents.llm.prices import Prices, forecast
 from kbgym.agents.llm.retry import Retry
 from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.agents.registry import make_agent
+from kbgym.cli import read_table
 from kbgym.cli.common import Printed, emit, progress, verb
-from kbgym.cli.settings import options, read_table
+from kbgym.cli.settings import options
 from kbgym.cli.spending import used_by_commands
 from kbgym.errors import Failed, KbgymError, Missing
 from kbgym.gym.environment import Environment

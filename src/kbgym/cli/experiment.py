@@ -20,6 +20,7 @@ from kbgym.analysis.report import write_report
 from kbgym.api.factory import embedder_named
 from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
+from kbgym.baselines.arm import Summarise
 from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.cli.settings import options
 from kbgym.cli.spending import Spending, spending_options, training_plan
@@ -29,7 +30,7 @@ from kbgym.experiments import experiment
 from kbgym.experiments.controls import CONTROLS
 from kbgym.experiments.experiment import Plan
 from kbgym.gym.observations import Observations
-from kbgym.sanitize import number_in
+from kbgym.sanitize import counted, number_in
 from kbgym.trace.folder import TRACE
 from kbgym.trace.log import read_head
 from kbgym.training.exam import NO_STORE, is_public
@@ -51,6 +52,7 @@ ARMS_OF: dict[str, tuple[str, ...]] = {
 STRATEGIES = {"paper-original": "paper", "public": "paper,paper+pages"}
 UNIVERSE = Path("shared/data/paper-universe.json")
 READERS = ("reference", "general", *(f"neutral:{name}" for name in NEUTRAL_READERS))
+USUAL_DOCUMENTS, COMMUNITY = 5_800, 54  # of a generated world, and of one community
 USUAL = 100  # assumed questions per group, for the forecast if all available ones are asked
 PROBED = ("trained", "both", "one", "neither")
 
@@ -105,7 +107,7 @@ def run_command(kind: experiment.Kind, out: Path, workers: int, **flags: Any) ->
         "exams": _finished(out, whole),
         "seconds": round(time.perf_counter() - started, 1),
     }
-    text = f"{out}: {len(whole.seeds)} seeds, {result['exams']} exams, {result['seconds']:.0f} s."
+    text = f"{out}: {counted(len(whole.seeds), 'seed')}, {counted(result['exams'], 'exam')}, {result['seconds']:.0f} s."
     if kind == "paper-original":
         result["report"] = str(write_report(out))
         return result, f"{text}\nThe report: {result['report']}"
@@ -199,6 +201,8 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
     for seed in plan.seeds:
         folder = experiment.seed_folder(out, seed)
         stores = [*plan.arms, *(training.name for training in plan.trainings)]
+        if "graphrag" in plan.arms and not (folder / "arms" / "graphrag.json").exists():
+            plans.append((plan.reader, {"summary": (len(world.documents) if world else USUAL_DOCUMENTS) // COMMUNITY}))
         for training in plan.trainings:
             settings = training.settings
             last = settings.questions * settings.epochs
@@ -243,16 +247,17 @@ def _finished(out: Path, plan: Plan) -> int:
     return sum(len(exam_files(experiment.exams_of(seed, name))) for seed in seeds for name in ("", *plan.others))
 
 
-def prepare(arm: str, world: World, embedder: str, seed: int) -> experiment.Prepared:
+def prepare(
+    arm: str, world: World, embedder: str, seed: int, summarise: Summarise | None = None
+) -> experiment.Prepared:
     """Build an arm for an experiment; here, because experiments are independent of the audit."""
     vectors = embedder_named(embedder)
-    built = build_arm(arm, world, lambda: vectors, seed)
+    built = build_arm(arm, world, lambda: vectors, seed, summarise)
     truth = kind_of(world).truth(world)
     correct = Auditor(built.store, truth).correct if truth else None
     shares = coverage(built.store, correct, world.questions)
     about = {
         "arm": arm,
-        "label": arm_named(arm).label,
         "documents": len(built.store),
         "authored": sum(record.flag == "authored" for record in built.store),
         "links": built.store.links,

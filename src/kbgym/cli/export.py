@@ -14,6 +14,7 @@ from kbgym.canonical import write_lines
 from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.errors import BadInput
 from kbgym.integrations.transcripts import preferences, transcripts
+from kbgym.sanitize import counted
 from kbgym.training.exam import summarise
 from kbgym.worlds.benchmark import GOLDS, NAMES
 from kbgym.worlds.benchmark import export as export_benchmark
@@ -54,7 +55,7 @@ def benchmark_command(name: str, seeds: str, out: Path) -> Printed:
     chosen = seeds_in(seeds)
     whole = export_benchmark(name, chosen, seeds, out)
     result = {"out": str(out), "benchmark": name, "seeds": list(chosen), "hash": whole}
-    text = f"{out}: {name}, {len(chosen)} worlds; {GOLDS}.jsonl apart from the questions; README.md is the card."
+    text = f"{out}: {name}, {counted(len(chosen), 'world')}; {GOLDS}.jsonl is apart; README.md is the card."
     return result, f"{text}\nhash {whole}"
 
 
@@ -77,7 +78,7 @@ def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path 
         with open(store, world) as opened:
             pairs = list(preferences(opened, files))
         write_lines(out, pairs)
-        return {"pairs": len(pairs), "out": str(out)}, f"{out}: {len(pairs)} pairs."
+        return {"pairs": len(pairs), "out": str(out)}, f"{out}: {counted(len(pairs), 'pair')}."
     if len(files) > 1:
         raise BadInput("name one cassette, or the exams' store with --preferences.")
     (cassette,) = files
@@ -85,7 +86,7 @@ def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path 
         raise BadInput(f"{cassette} is no cassette: there is no such file.")
     chats = list(transcripts(Cassette(cassette, record=False)))
     write_lines(out, chats)
-    return {"transcripts": len(chats), "out": str(out)}, f"{out}: {len(chats)} transcripts."
+    return {"transcripts": len(chats), "out": str(out)}, f"{out}: {counted(len(chats), 'transcript')}."
 
 
 @verb("pack", submit)

@@ -18,6 +18,7 @@ from kbgym.cli.settings import place
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import Delete
 from kbgym.gym.environment import apply
+from kbgym.sanitize import counted
 from kbgym.store import Record
 from kbgym.trace import is_url
 from kbgym.trace.events import Acted, Began, Ended, Event, Noted, committed
@@ -293,7 +294,7 @@ def prune_command(place: Path, unused: bool, harmful: bool, dry_run: bool) -> Pr
     }
     lines = [f"  {one.id} {one.text[:70]!r}: {_why(one)}" for one in chosen[:LISTED_PRUNED]]
     lines += [f"  and {len(chosen) - LISTED_PRUNED} more"] if len(chosen) > LISTED_PRUNED else []
-    asked = f"By {accounted.n} questions ({', '.join(accounted.sets)})"
+    asked = f"By {counted(accounted.n, 'question')} ({', '.join(accounted.sets)})"
     of = f"{len(chosen)} of {len(accounted.indexes)} documents that training wrote"
     if iteration is None:
         return result, [f"{asked}, {of} would go." if chosen else f"{asked}, there is nothing to take out.", *lines]

@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from kbgym import __version__, plugins
-from kbgym.cli.settings import read_table
+from kbgym.cli import read_table
 from kbgym.errors import KbgymError
 from kbgym.sanitize import safe_text
 

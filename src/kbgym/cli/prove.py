@@ -16,8 +16,9 @@ from kbgym.analysis.verdict import shared_keys
 from kbgym.api import Exam, Workspace, open, teach, trainer_for
 from kbgym.api.factory import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
+from kbgym.cli import read_table
 from kbgym.cli.common import Printed, progress, say, settings_given, verb
-from kbgym.cli.settings import option, options, place, read_table
+from kbgym.cli.settings import option, options, place
 from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
 from kbgym.cli.training import begin, players, training_options
 from kbgym.errors import BadInput

@@ -12,7 +12,7 @@ import click
 from kbgym.analysis.audit import Audit, Index
 from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.health import Health, Suspect, advice, health
-from kbgym.analysis.index_use import Accounting, account, accounts, advised, openings, use_line
+from kbgym.analysis.index_use import account, accounts, advised, openings
 from kbgym.analysis.report import write_report
 from kbgym.api import open
 from kbgym.canonical import read_value, refuse_links
@@ -58,7 +58,7 @@ def audit_command(place: str, world: Path | None) -> Printed:
                 accounted = account(opened.run.folder, opened.store)
     advices = [*advice(found, opened.name), *(advised(accounted, opened.name) if accounted else ())]
     proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advices]
-    screen = _screen(found, opened.name, began, proposals, _use(accounted) if accounted else [])
+    screen = _screen(found, opened.name, began, proposals)
     asked = {"sets": accounted.sets, "n": accounted.n} if accounted else None
     result = {**as_values(found, proposals), "exams": asked, "indexes": accounts(found.audit, used, accounted)}
     return result, "\n".join(screen)
@@ -94,18 +94,7 @@ def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
     }
 
 
-def _use(accounted: Accounting) -> list[str]:
-    """Return lines on the documents with the largest estimated gain and loss."""
-    opened = [one for one in accounted.indexes if one.questions]
-    lines = [
-        f"opened by {accounted.n} exam questions ({', '.join(accounted.sets)}): {len(opened):,} of "
-        f"{len(accounted.indexes):,} written documents; estimated from transcripts, against the flat store:"
-    ]
-    lines += [f"  gave {use_line(one)}" for one in [one for one in opened if one.useful][:SHOWN]]
-    return lines + [f"  cost {use_line(one)}" for one in accounted.harmful[:SHOWN]]
-
-
-def _screen(found: Health, place: str, began: dict[str, str], proposals: list[str], use: list[str]) -> list[str]:
+def _screen(found: Health, place: str, began: dict[str, str], proposals: list[str]) -> list[str]:
     counts, audit = found.ledger, found.audit
     lines = [
         f"{place}: {counts.documents:,} documents ({counts.authored:,} authored, {counts.edited:,} edited), "
@@ -124,7 +113,6 @@ def _screen(found: Health, place: str, began: dict[str, str], proposals: list[st
     lines += ["", *_quality(audit)]
     lines += _links("wrong links" if audit.resolved else "suspected links", found.suspects)
     lines += _incomplete(found.incomplete, began)
-    lines += use
     return [*lines, "", "What to do next:", *(f"- {line}" for line in proposals or ["Nothing: all is in order."])]
 
 

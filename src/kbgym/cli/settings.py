@@ -25,6 +25,7 @@ import msgspec
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from kbgym.cli import read_table
 from kbgym.errors import BadInput
 
 FILE = "kbgym.toml"
@@ -55,11 +56,6 @@ class SettingInfo(NamedTuple):
     type: Any
     flag: bool
     default: Any
-
-
-def read_table(name: str) -> dict[str, Any]:
-    """Read a TOML file of this package."""
-    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
 
 
 def _type(named: str | list[str]) -> Any:

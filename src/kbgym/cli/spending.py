@@ -19,7 +19,7 @@ from kbgym.canonical import encode
 from kbgym.cli.settings import flags, options
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
-from kbgym.sanitize import safe_text
+from kbgym.sanitize import counted, safe_text
 
 if TYPE_CHECKING:
     from kbgym.agents.llm.client import Budget
@@ -96,7 +96,7 @@ class Spending:
         money = f"about ${sum(costs):,.2f}" if prices.known else "price unknown"
         tokens = sum(prompts) + completion * len(prompts)
         basis = f"{CHARACTERS} characters a token, no corrections"
-        said = f"{len(requests):,} requests, about {tokens:,} tokens, {money} ({basis}; {prices.table})"
+        said = f"{counted(len(requests), 'request')}, about {tokens:,} tokens, {money} ({basis}; {prices.table})"
         self._go_on([f"{name}: {said}"], _is_local(name))
 
     def _prices(self, name: str) -> Prices:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,8 @@ from kbgym.cli.spending import Spending, spending_options, training_plan, used_b
 from kbgym.errors import BadInput, Failed
 from kbgym.experiments.chunks import PASSES, examine_on
 from kbgym.experiments.controls import CONTROLS, controlled
-from kbgym.experiments.engines import NAMES, Name, WorkEngine, check, opened
+from kbgym.experiments.engines import NAMES, EngineChoice
+from kbgym.sanitize import counted
 from kbgym.store import Store, ledger
 from kbgym.trace import shown
 from kbgym.trace.events import Ended
@@ -38,25 +37,8 @@ from kbgym.worlds.world import World
 engine_options = flags(options("engine", type=click.Choice(NAMES)), options("workers", "address"))
 
 
-class Where:
-    """The values of the exam flags."""
-
-    def __init__(self, given: dict[str, Any]) -> None:
-        """Take this module's flags from all flags of a verb."""
-        self.name: Name = given.pop("engine")
-        self._workers: int | None = given.pop("workers")
-        self._address: str | None = given.pop("address")
-        check(self.name, self._workers, self._address)
-
-    @property
-    def is_here(self) -> bool:
-        return self.name == "local"
-
-    @contextmanager
-    def opened(self) -> Iterator[WorkEngine]:
-        """Open the exam with stdout redirected: Ray prints messages about lost workers there."""
-        with redirect_stdout(sys.stderr), opened(self.name, self._workers, self._address) as engine:
-            yield engine
+def _engine(flags: dict[str, Any]) -> EngineChoice:
+    return EngineChoice(flags.pop("engine"), flags.pop("workers"), flags.pop("address"))
 
 
 @verb("exam")
@@ -77,7 +59,7 @@ def exam_command(
       kbgym exam runs/r0@0 --set test_in --out flat.jsonl
       kbgym exam runs/r0 --set test_in --out rows.jsonl --set engine=ray --set workers=8
     """
-    where, spending = Where(flags), Spending(flags)
+    where, spending = _engine(flags), Spending(flags)
     with contextlib.ExitStack() as held:
         opened = held.enter_context(open(store, world, **flags))
         why = why_agent(opened.world) if agent is None and opened.world is not None else None
@@ -101,12 +83,12 @@ def exam_command(
         spending.confirm(agent, {"exam": left})
         with progress(f"exam {set_name}") as tick:
             passes = PASSES * spending.concurrency  # the client of the models enforces the requested limit
-            counted = with_spend(tick, models)
+            spending_tick = with_spend(tick, models)
             if reader is not None:
-                exam = opened.examine(reader, questions, out=out, concurrency=passes, tick=counted, header=header)
+                exam = opened.examine(reader, questions, out=out, concurrency=passes, tick=spending_tick, header=header)
             else:
                 with where.opened() as workers:
-                    exam = examine_on(workers, opened, agent, questions, out, counted, header)
+                    exam = examine_on(workers, opened, agent, questions, out, spending_tick, header)
     summary = exam.summary
     if summary.outcomes.get("agent_failed") == summary.n:
         raise Failed(f"every pass failed: {exam.rows[0].failure or 'the agent gave no reason'}")
@@ -206,7 +188,7 @@ def train_command(
       kbgym train --world worlds-out/w0 --out runs/b3 --from stores/b3
       kbgym train --world worlds-out/w0 --out runs/wrong --control wrong-answers
     """
-    spending, where, url = Spending(flags), Where(flags), store
+    spending, where, url = Spending(flags), _engine(flags), store
     if not where.is_here and url is None:
         raise BadInput("--set engine=ray has many trainers at one store in a database: name it with --set store=URL.")
     world = World.load(world_folder, elsewhere=url is not None)
@@ -242,26 +224,27 @@ def train_command(
 
 def _outcome(trainer: Trainer, place: str, why: str | None) -> tuple[dict[str, Any], str]:
     """Return the outcome of a training, as a result and as text."""
-    settings, counted, share = trainer.settings, ledger(trainer.store), coverage(trainer.store).direct
+    settings, held, share = trainer.settings, ledger(trainer.store), coverage(trainer.store).direct
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
     result = {
         "iterations": trainer.iteration,
         "coverage": round(share, 4),
-        "links": counted.links,
-        "authored": counted.authored,
+        "links": held.links,
+        "authored": held.authored,
         "forward_f1": round(f1, 4),
         "settings": settings,
         "agents": why or f"{settings.reader} reads, {settings.curator} curates.",
     }
     text = (
-        f"{place}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
-        f"The store has {counted.authored} authored documents and {counted.links:,} links, "
-        f"covering {share:.1%} of {counted.origins:,} originals.\n"
+        f"{place}: {counted(trainer.iteration, 'iteration')} by {settings.reader}/{settings.curator}, "
+        f"forward F1 {f1:.3f}.\n"
+        f"The store has {held.authored} authored documents and {held.links:,} links, "
+        f"covering {share:.1%} of {held.origins:,} originals.\n"
     )
     return result, text
 
 
-def _as_a_fleet(where: Where, run: Run, url: str, store: Store | None) -> None:
+def _as_a_fleet(where: EngineChoice, run: Run, url: str, store: Store | None) -> None:
     """Have the engine's workers play all lessons."""
     from kbgym.engines.fleet import Fleet, train_fleet
 

@@ -176,7 +176,9 @@ def read_text(file: FoundFile) -> str:
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        raise Broken(f"not {encoding.removesuffix('-sig').upper()} text: byte {error.start:,} fits nothing") from error
+        name = encoding.removesuffix("-sig").upper()
+        hint = "if it is Latin-1, convert it: iconv -f latin1 -t utf-8"
+        raise Broken(f"not {name} text: byte {error.start:,} fits nothing; {hint}") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -28,6 +28,8 @@ from kbgym.agents.llm.connect import Models, is_model
 from kbgym.agents.registry import make_agent
 from kbgym.api import teach, trainer_for
 from kbgym.api.factory import CASSETTE, agent_of, agents_named, embedder_named, models_for, settings_with
+from kbgym.baselines.arm import Summarise
+from kbgym.baselines.written import Summariser
 from kbgym.errors import BadInput, Damaged
 from kbgym.experiments.controls import controlled
 from kbgym.gym.environment import RANKINGS
@@ -155,7 +157,7 @@ class Prepared(msgspec.Struct, frozen=True):
     about: Mapping[str, Any]
 
 
-Prepare = Callable[[str, World, str, int], Prepared]  # arm, world, embedder's name, seed
+Prepare = Callable[[str, World, str, int, Summarise | None], Prepared]  # arm, world, embedder's name, seed, writer
 StatusCallback = Callable[[str], None]
 Connect = Callable[..., AbstractContextManager[Models | None]]  # names, and the place of their recorded replies
 
@@ -306,7 +308,7 @@ class SeedRun:
             world, settings, begins = controlled(world, training.control, settings)
         if training.begins:
             if not (folder / "run.json").exists():
-                begins = self.prepare(training.begins, self.world, self.plan.embedder, self.seed).store
+                begins = self.prepare(training.begins, self.world, self.plan.embedder, self.seed, None).store
             said = f"{training.begins} {begins.fingerprint[:16]}" if begins is not None else Run(folder).settings.begins
             settings = msgspec.structs.replace(settings, begins=said)
         run = Run.open_or_create(folder, world, settings, begins)
@@ -345,14 +347,19 @@ class SeedRun:
             return
         self.tick(f"{arm}: building")
         note.parent.mkdir(exist_ok=True)
+        # As in the paper, the model that plays also writes the summaries of GraphRAG's communities.
+        writer = self.plan.reader if arm == "graphrag" and self.plan.reader.startswith("llm:") else "rule"
         try:
-            prepared = self.prepare(arm, self.world, self.plan.embedder, self.seed)
+            with self.connect([writer], cassette=note.with_suffix(f".{CASSETTE}")) as models:
+                summarise = Summariser(models, writer, models.options.concurrency) if models else None
+                prepared = self.prepare(arm, self.world, self.plan.embedder, self.seed, summarise)
         except BadInput as refusal:  # this kind of world does not support the arm
             note.write_text(canonical.pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
             return
         settings = msgspec.structs.replace(self.plan.trainings[0].settings, ranking="paper")
         self._examine(arm, prepared.store, prepared.engine, sheets, settings)
-        note.write_text(canonical.pretty(prepared.about), encoding="utf-8")
+        written = {"tokens": summarise.tokens, "agent": writer} if summarise else {}
+        note.write_text(canonical.pretty({**prepared.about, **written}), encoding="utf-8")
 
     def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
         """Examine the final store of a training run and earlier ones, obtained by replay."""

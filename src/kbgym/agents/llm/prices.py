@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kbgym.agents.llm.values import Reply
+from kbgym.sanitize import counted
 
 
 class Prices:
@@ -54,7 +55,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         money = "price unknown" if self.cost is None else f"about ${self.cost:,.2f}"
-        return f"{self.passes:,} passes, about {self.tokens:,} tokens, {money} ({self.basis}; {self.table})"
+        return f"{counted(self.passes, 'pass')}, about {self.tokens:,} tokens, {money} ({self.basis}; {self.table})"
 
 
 # Tokens of one pass: prompt, cached part of the prompt, completion. An exam pass takes five to six actions.
@@ -64,6 +65,7 @@ TYPICAL = {
     "forward": (20_000, 14_000, 2_000),
     "backward": (67_000, 52_000, 5_000),
     "backward class": (120_000, 100_000, 5_000),
+    "summary": (1_000, 0, 120),  # of up to 60 sentences
     "judgement": (1_000, 0, 200),  # an assumption: one near-duplicate per lesson, two sentences and a verdict
 }
 

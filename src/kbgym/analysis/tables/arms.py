@@ -15,7 +15,6 @@ from kbgym.analysis.statistics import Estimate, difference, holm, ratio
 from kbgym.analysis.verdict import LEVEL, MARGIN, Pair, accuracy_of, actions_in_words, judge, split
 from kbgym.training.exam import Row
 
-RHO = "mean actions on the arm over mean actions on the flat store, same questions; "
 Value = Callable[[Row], float]
 
 
@@ -64,10 +63,14 @@ def _id(table: str, arm: str, group: str, seeds: Sequence[Seed] | None) -> str:
     return f"{table}/{arm}/{group}" if seeds is None else f"{table}/{arm}/seed-{seeds[0].number}/{group}"
 
 
-def rho_cell(results: Results, table: str, arm: str, group: str, seeds: Sequence[Seed] | None = None) -> Cell:
-    formula = f"{RHO}{how(results, seeds)}"
-    found = ratio_of(results, results.pairs(arm, group, seeds=seeds)).interval
-    sources = results.sources(arm, group, "actions", "flat", seeds)
+def rho_cell(
+    results: Results, table: str, arm: str, group: str, seeds: Sequence[Seed] | None = None, base: str = "flat"
+) -> Cell:
+    formula = (
+        f"mean actions on the arm over mean actions on {results.label(base)}, same questions; {how(results, seeds)}"
+    )
+    found = ratio_of(results, results.pairs(arm, group, base, seeds)).interval
+    sources = results.sources(arm, group, "actions", base, seeds)
     return estimate(f"{_id(table, arm, group, seeds)}/rho", found, formula, sources, mark=1.0)
 
 
@@ -193,8 +196,7 @@ def budget_split(results: Results) -> Table:
             found = [_stratum_cells(results, arm, group, stratum) for group in columns(results)]
             rows = zip(("n", "F1 flat", "F1 arm", "rho"), zip(*found, strict=True), strict=True)
             lines += [Line(f"   {name}", cells) for name, cells in rows]
-    sentence = "Questions that ended the flat reader's budget, and the others."
-    return results.table("budget", lines, sentence, headings(results))
+    return results.table("budget", lines, columns=headings(results))
 
 
 def _stratum_cells(results: Results, arm: str, group: str, stratum: str) -> list[Cell | None]:
@@ -213,5 +215,21 @@ def _stratum_cells(results: Results, arm: str, group: str, stratum: str) -> list
         n,
         number(f"{id}/f1_flat", flat, f"mean F1 of flat over {what}", files),
         number(f"{id}/f1", mine, f"mean F1 of the arm over {what}", files),
-        estimate(f"{id}/rho", ratio, f"{RHO}{how(results)}, over {what}", files, mark=1.0),
+        estimate(
+            f"{id}/rho",
+            ratio,
+            f"mean actions on the arm over those on flat; {how(results)}, over {what}",
+            files,
+            mark=1.0,
+        ),
     ]
+
+
+def controls(results: Results) -> Table | None:
+    """Return every training against every control, and against the oracle, which is asked no questions."""
+    lines: list[Line] = []
+    for control in (arm for arm in results.arms if arm.startswith("control-") or arm == "oracle"):
+        for what, cell in (("actions over those of", rho_cell), ("F1 minus that of", difference_cell)):
+            of_control = partial(cell, results, f"controls/{control}", base=control)
+            lines += block(results, f"{what} {results.label(control)}", results.trainings, of_control)
+    return results.table("controls", lines, columns=headings(results)) if lines else None

@@ -8,9 +8,8 @@ from statistics import fmean
 
 from kbgym.analysis.cells import TABLES, Cell, Line, Table, estimate, number
 from kbgym.analysis.results import LABELS, POOLED, Results
-from kbgym.analysis.statistics import Estimate, holm
 from kbgym.analysis.tables.arms import difference_cell, flatten, float_of, how, mean_cell, ratio_of
-from kbgym.analysis.verdict import LEVEL, Pair, right_in
+from kbgym.analysis.verdict import Pair, right_in
 from kbgym.sanitize import safe_text
 from kbgym.training.exam import Row
 
@@ -125,25 +124,17 @@ def evidence(results: Results) -> Table | None:
         found = row.evidence.actions if row.evidence is not None else None
         return float(budget if found is None else found)
 
-    lines, ratios = [], {}
+    lines = []
     for group in results.groups:
         shown = [arm for arm in results.arms if flatten(_supported(results, arm, group))]
         if shown:
             lines.append(Line(LABELS[group]))
         for arm in shown:
             pairs = _supported(results, arm, group)
-            ratio = ratio_of(results, pairs, until)
-            ratios[arm, group] = ratio
-            lines.append(Line(results.label(arm), _evidence_cells(results, arm, group, pairs, until, ratio)))
+            lines.append(Line(results.label(arm), _evidence_cells(results, arm, group, pairs, until)))
     if not lines:
         return None
-    adjusted = zip(ratios.items(), holm([ratio.p for ratio in ratios.values()]), strict=True)
-    better = [f"{results.label(arm)} ({LABELS[g]})" for ((arm, g), one), p in adjusted if one.value < 1 and p <= LEVEL]
-    sentence = (
-        f"Everything is seen in fewer actions than on the flat store (at 5%, Holm over all {len(ratios)}) by: "
-        f"{', '.join(better) or 'no arm'}."
-    )
-    return results.table("evidence", lines, sentence)
+    return results.table("evidence", lines)
 
 
 def _supported(results: Results, arm: str, group: str) -> list[list[Pair]]:
@@ -159,7 +150,6 @@ def _evidence_cells(
     group: str,
     pairs: Sequence[Sequence[Pair]],
     until: Callable[[Row], float],
-    ratio: Estimate,
 ) -> list[Cell]:
     rows, id = flatten(pairs), f"evidence/{arm}/{group}"
     own, both = results.sources(arm, group, "evidence"), results.sources(arm, group, "evidence", "flat")
@@ -170,7 +160,7 @@ def _evidence_cells(
     actions = fmean(until(row) for row, _ in rows)
     cells.append(number(f"{id}/actions", actions, f"mean actions until every support was shown; {_NEVER}", own, 2))
     formula = f"those actions over the same on the flat store, same questions; {how(results)}"
-    cells.append(estimate(f"{id}/ratio", ratio.interval, formula, both, mark=1.0))
+    cells.append(estimate(f"{id}/ratio", ratio_of(results, pairs, until).interval, formula, both, mark=1.0))
     return cells
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.audit import SHAPES, Quality, quality
+from kbgym.analysis.audit import SHAPES, quality
 from kbgym.analysis.cells import TABLES, Cell, CellSource, Line, Table, estimate, number
 from kbgym.analysis.results import POOLED, Results
 from kbgym.analysis.statistics import Interval, difference
@@ -59,7 +59,7 @@ def _actions_spent(trained: Trained | None) -> float:
 
 
 def readings(results: Results) -> Table:
-    lines, said = [], []
+    lines = []
     for arm in results.arms:
         shares = [seed.arms[arm]["coverage"] for seed in results.seeds]
         values = {
@@ -68,16 +68,12 @@ def readings(results: Results) -> Table:
         }
         cells = TABLES["readings"].cells(f"readings/{arm}", values, store_sources(results, arm))
         lines.append(Line(results.label(arm), cells))
-        if arm in results.trainings:
-            direct, two_hops, *_ = (cell.text for cell in cells)
-            said.append(f"{results.label(arm)} covers {direct} of the originals directly, {two_hops} in two hops.")
-    return results.table("readings", lines, " ".join(said))
+    return results.table("readings", lines)
 
 
 def per_point(results: Results) -> Table:
     """Return gains over flat, pooled over the groups, per point of coverage."""
     lines: list[Line] = []
-    gains: dict[str, list[float]] = {}
     for arm in results.arms:
         share = fmean(seed.arms[arm]["coverage"]["direct"] for seed in results.seeds)
         cells: list[Cell | None] = [
@@ -90,7 +86,6 @@ def per_point(results: Results) -> Table:
             pairs = results.pairs(arm, POOLED)
             saved = difference(results.sampled(pairs, lambda row: -float(row.actions)), results.apart)
             found = {"actions saved": saved.interval, "f1 gained": gain_of(results, pairs).interval}
-            gains[arm] = [one.value / points for one in found.values()]
             for name, one in found.items():
                 field = name.split()[0]
                 each = Interval(one.value / points, one.low / points, one.high / points)
@@ -100,12 +95,7 @@ def per_point(results: Results) -> Table:
         else:
             cells += [None, None]
         lines.append(Line(results.label(arm), cells))
-    sentence = " ".join(
-        f"{results.label(arm)} saves {gains[arm][0]:.3f} actions and gains {gains[arm][1]:+.4f} F1 a point of coverage."
-        for arm in results.trainings
-        if arm in gains
-    )
-    return results.table("coverage", lines, sentence)
+    return results.table("coverage", lines)
 
 
 def index_quality(results: Results, arm: str) -> Table | None:
@@ -125,20 +115,8 @@ def index_quality(results: Results, arm: str) -> Table | None:
         cells = TABLES["index-quality"].cells(id, {"n": found.n / len(audits), **values}, files)
         lines.append(Line(group, cells))
     unscored = sum(audit.count("other") for audit in audits) / len(audits)
-    sentence = _quality_sentence(quality("all", scored), len(audits), unscored)
-    return results.table("index-quality", lines, sentence, of=arm)
-
-
-def _quality_sentence(total: Quality | None, seeds: int, unscored: float) -> str:
-    if total is None:
-        return "There is no index to score."
-    sentence = (
-        f"{total.n / seeds:,.0f} scored indexes a seed: {total.precision:.1%} of their links are right and they lead "
-        f"to {total.recall:.1%} of their keys' members."
-    )
-    if unscored:
-        sentence += f" {unscored:,.0f} more indexes a seed name no single key and are not scored."
-    return sentence
+    sentence = f"{unscored:,.0f} more indexes a seed name no single key and are not scored."
+    return results.table("index-quality", lines, sentence if unscored else "", of=arm)
 
 
 def _held(trained: Trained) -> dict[str, float]:
@@ -156,7 +134,6 @@ def _held(trained: Trained) -> dict[str, float]:
         "merges": sum(one.edits["merge"] for one in trained.trajectory.epochs),
         "median out-degree": degrees.median,
         "mean out-degree": degrees.mean,
-        "largest out-degree": degrees.largest,
     }
 
 
@@ -177,9 +154,4 @@ def store_audit(results: Results) -> Table:
                 for arm, of in means.items()
             ]
             lines.append(Line(one.name, cells))
-    sentence = " ".join(
-        f"{results.label(arm)}: {of['authored']:,.0f} authored documents a seed, {of['stub']:.1f} of them stubs, and "
-        f"{of['lost originals']:.1f} originals lost."
-        for arm, of in means.items()
-    )
-    return results.table("audit", lines, sentence, [results.label(arm) for arm in means])
+    return results.table("audit", lines, columns=[results.label(arm) for arm in means])

@@ -17,7 +17,7 @@ from kbgym.analysis.statistics import break_even
 from kbgym.analysis.tables.arms import flatten
 from kbgym.analysis.tables.stores import over_seeds, traces
 from kbgym.analysis.trajectory import EDITS, Epoch, Trained, tokens_of
-from kbgym.sanitize import safe_text
+from kbgym.sanitize import counted, safe_text
 from kbgym.trace.events import Ended
 from kbgym.training.exam import Row
 from kbgym.worlds.world import SPLITS
@@ -104,7 +104,7 @@ def _halves(results: Results, arm: str) -> tuple[float, float] | None:
 
 def breaking_even(results: Results) -> Table:
     """Return the number of questions that pay back training, by group, in actions and in characters read."""
-    lines, said = [], []
+    lines = []
     groups = (*results.groups, POOLED)
     for arm in results.trainings:
         for unit in _units(results):
@@ -114,14 +114,9 @@ def breaking_even(results: Results) -> Table:
             spent = number(f"break-even/{arm}/{unit}/training", training, what, files, 0)
             for base in (one for one in ("flat", "hipporag") if one in results.arms):
                 cells: list[Cell] = [_break_even(results, arm, unit, group, training, base) for group in groups]
-                if unit == "actions":
-                    label, cell = (LABELS[groups[0]], cells[0]) if base == "flat" else (groups[-1], cells[-1])
-                    after = f"after {cell.text} questions" if cell.value is not None else "never, on questions"
-                    paid = f"{results.label(arm)} pays back its {training:,.0f} training actions {after}"
-                    said.append(f"{paid} ({label}) against {results.label(base)}.")
                 lines.append(Line(f"{results.label(arm)}, {unit}, against {results.label(base)}", [spent, *cells]))
     heads = ("training spent", *(LABELS[group] for group in groups))
-    return results.table("break-even", lines, " ".join(said), heads)
+    return results.table("break-even", lines, columns=heads)
 
 
 def _break_even(results: Results, arm: str, unit: str, group: str, training: float, base: str) -> Cell:
@@ -160,8 +155,7 @@ def model_usage(results: Results) -> Table | None:
         lines += _usage_line(f"exams of {results.label(arm)}", f"usage/{arm}/exam", rows, files)
     if not lines:
         return None
-    sentence = "A malformed reply is corrected within the pass's allowance or ends it as the agent's failure."
-    return results.table("usage", lines, sentence)
+    return results.table("usage", lines)
 
 
 def _usage_line(head: str, id: str, passes: Sequence[Ended | Row], files: list[CellSource]) -> list[Line]:
@@ -193,6 +187,6 @@ def worlds(results: Results) -> Table:
         lines.append(Line(f"seed {seed.number}", cells))
     made = results.kind == paper.KIND and results.plan is not None and results.plan.people
     kind = "generated worlds" if made else safe_text(results.world_kind.title)
-    sentence = f"{len(results.seeds)} seeds of {kind}."
+    sentence = f"{counted(len(results.seeds), 'seed')} of {kind}."
     heads = ("documents", "questions", *SPLITS, "probe questions")
     return results.table("worlds", lines, sentence, heads)
