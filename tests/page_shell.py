@@ -22,11 +22,11 @@ from typing import Any
 import httpx
 from documented import ROOT, Line
 from prompt_reader import Reference
-from writers import drafting, summarising
+from writers import drafting
 
 _STAYS = re.compile(r"kbgym (view|watch|play|serve .*(--mcp|--http))\b")
 _URL = re.compile(r"http://127\.0\.0\.1:\d+")
-_WRITERS = {"suggest": drafting, "summarise": summarising}
+_WRITERS = {"suggest": drafting}
 # A program that plays over MCP, started as the ready-made line or the page starts it.
 _PLAYERS = {"codex": 'cat > prompt; set -- "" "" "" prompt', "my-agent": ""}
 

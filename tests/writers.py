@@ -1,4 +1,4 @@
-"""Scripts for the fault server that play a writer: drafts of questions, and summaries."""
+"""Scripts for the fault server that play a writer: drafts of questions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,3 @@ def drafting(body: dict[str, Any]) -> dict[str, Any]:
         {"question": f"What of {id}?", "answer": "nothing of the kind", "supports": [id]},
     ]
     return calling(body, [("suggest", json.dumps({"drafts": drafts}))])
-
-
-def summarising(body: dict[str, Any]) -> dict[str, Any]:
-    """Says how the first sentence begins; of a group of an even number of sentences it says nothing of use."""
-    shown = _DATA.findall(body["messages"][1]["content"])[0].splitlines()
-    text = f"All about {' '.join(shown[0].split()[:2])} and others." if len(shown) % 2 else ""
-    return calling(body, [("summarise", json.dumps({"summary": text}))])

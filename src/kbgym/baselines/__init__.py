@@ -13,7 +13,7 @@ from importlib.resources import files
 import msgspec
 
 from kbgym.baselines import graphs, pages
-from kbgym.baselines.arm import Built, Given, Summarise, flat_store
+from kbgym.baselines.arm import Built, flat_store
 from kbgym.errors import BadInput
 from kbgym.gym.observations import Observations
 from kbgym.progress import ProgressCallback
@@ -48,48 +48,37 @@ def arm_named(name: str) -> Arm:
     return ARMS[name]
 
 
-def build_flat(given: Given) -> Built:
-    """Build B1, the untrained store: no links, no cost."""
-    return Built(flat_store(given.documents))
+def build_arm(name: str, world: World, embedder: Callable[[], Embedder] = default_embedder, seed: int = 0) -> Built:
+    """Build an arm's store for a world. No arm sees the questions; only the oracle uses the world's facts."""
+    documents = world.documents
+    match arm_named(name).name:
+        case "graphrag":
+            return graphs.build_graphrag(documents, seed=seed)
+        case "hipporag":
+            return graphs.build_hipporag(documents)
+        case "raptor":
+            return graphs.build_raptor(documents, embedder())
+        case "lightrag":
+            return graphs.build_lightrag(documents)
+        case "pages":
+            return pages.build(documents)
+        case "nostore":  # an exam then measures what a reader knows or guesses
+            return Built(Store(), notes={"left_out": len(documents)})
+        case "oracle":
+            return build_oracle(World(documents, facts=world.facts))
+    return Built(flat_store(documents))
 
 
-def build_oracle(given: Given) -> Built:
-    world = World(tuple(given.documents), facts=given.facts)
+def build_oracle(world: World) -> Built:
     indexes = kind_of(world).oracle(world)
     if indexes is None:
         raise BadInput("the oracle needs a world whose facts are known: a generated one, or the paper's universe.")
-    store, counts = flat_store(given.documents), Counter[str]()
+    store, counts = flat_store(world.documents), Counter[str]()
     for kind, text, members in indexes:
         if members:
             store.link(store.add(text), members)
             counts[kind] += 1
     return Built(store, notes={"indexes": dict(counts)})
-
-
-BUILDERS: dict[str, Callable[[Given], Built]] = {
-    "flat": build_flat,
-    "bm25": build_flat,
-    "graphrag": lambda given: graphs.build_graphrag(given.documents, seed=given.seed, summarise=given.summarise),
-    "hipporag": lambda given: graphs.build_hipporag(given.documents),
-    "hipporag-ppr": lambda given: graphs.build_hipporag(given.documents, order="pagerank"),
-    "raptor": lambda given: graphs.build_raptor(given.documents, given.embedder()),
-    "lightrag": lambda given: graphs.build_lightrag(given.documents),
-    "pages": lambda given: pages.build(given.documents),
-    # Without documents, an exam measures what a reader knows or guesses.
-    "nostore": lambda given: Built(Store(), notes={"left_out": len(given.documents)}),
-    "oracle": build_oracle,
-}
-
-
-def build_arm(
-    name: str,
-    world: World,
-    embedder: Callable[[], Embedder] = default_embedder,
-    seed: int = 0,
-    summarise: Summarise | None = None,
-) -> Built:
-    """Build an arm's store for a world. No arm sees the questions."""
-    return BUILDERS[arm_named(name).name](Given(world.documents, world.facts, embedder, seed, summarise))
 
 
 def engine_for_arm(

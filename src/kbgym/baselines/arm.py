@@ -6,17 +6,13 @@ keep their text and provenance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from kbgym.search.embed import Embedder
 from kbgym.store import Store, source
 from kbgym.worlds.world import Document
-
-# Maps groups of sentences to one summary each, or None to fall back to the rule.
-Summarise = Callable[[Sequence[Sequence[str]]], Sequence[str | None]]
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -25,16 +21,6 @@ class Built(msgspec.Struct, frozen=True):
     store: Store
     tokens: int = 0
     notes: Mapping[str, Any] = {}
-
-
-class Given(msgspec.Struct, frozen=True):
-    """Inputs of an arm. Only the oracle uses `facts`, only RAPTOR the embedder, only GraphRAG `summarise`."""
-
-    documents: Sequence[Document]
-    facts: Mapping[str, Any]
-    embedder: Callable[[], Embedder]
-    seed: int = 0
-    summarise: Summarise | None = None
 
 
 def flat_store(documents: Iterable[Document]) -> Store:

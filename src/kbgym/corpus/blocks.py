@@ -130,34 +130,27 @@ class Headings:
 
     def __init__(self, title: str = "") -> None:
         self.title = title
-        self.unused: list[str] = []  # headings without text below them
         self._stack: list[tuple[int, str]] = []
-        self._entered = False
-        self._used = 0  # this many headings of the stack have text below them
+        self._all: list[str] = []
+        self._used: set[str] = set()
 
     def enter(self, level: int, text: str) -> None:
-        while self._stack and self._stack[-1][0] >= level:
-            left = self._stack.pop()[1]
-            if len(self._stack) < self._used:
-                self._used = len(self._stack)
-            else:
-                self.unused.append(left)
-        first = not (self.title or self._stack or self.unused or self._entered)
-        self._entered = self._entered or level > 0
-        if level == 1 and first and text.lower() not in _NO_TITLE:
+        self._stack = [one for one in self._stack if one[0] < level]
+        if level == 1 and not (self.title or self._all) and text.lower() not in _NO_TITLE:
             self.title = text
         elif text and text != self.title:
             self._stack.append((level, text))
+            self._all.append(text)
 
     def use(self) -> tuple[str, ...]:
         """Return the current sections and mark them as used."""
-        self._used = len(self._stack)
-        return tuple(text for _, text in self._stack)
+        sections = tuple(text for _, text in self._stack)
+        self._used.update(sections)
+        return sections
 
-    def close(self) -> list[str]:
-        """Close all sections and return the headings without text."""
-        self.enter(0, "")
-        return self.unused
+    def unused(self) -> list[str]:
+        """Return the headings without text below them."""
+        return [text for text in self._all if text not in self._used]
 
 
 def row_text(headers: list[str], cells: list[str]) -> str:

@@ -13,18 +13,18 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from kbgym.agents.llm.client import Asker, Flawed, ReadReply, read_call
+from kbgym.agents.llm.client import Asker, Flawed, read_call
 from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import as_data, prompt
 from kbgym.agents.llm.retry import TooLong
 from kbgym.agents.llm.values import Message, Reply, Request, object_schema, tool
 from kbgym.canonical import digest
-from kbgym.corpus.splits import near_duplicates, normalised
+from kbgym.corpus.splits import near_duplicates, normalised, says
 from kbgym.corpus.statements import clean
+from kbgym.corpus.update import file_of
 from kbgym.errors import Failed
 from kbgym.progress import ProgressCallback
 from kbgym.worlds.world import Document, World
@@ -84,15 +84,15 @@ def suggest(
     tick: ProgressCallback | None = None,
 ) -> Suggestions:
     """Return up to `n` drafts. `confirm` is called with all requests that may be needed."""
-    writer = ModelWriter(models, name, concurrency)
+    writer = _Writer(models, name, concurrency)
     wanted = -(-n // EACH)
     groups = list(islice(handfuls(world.documents, seed), MOST_ASKED * wanted))
     if confirm is not None:
-        confirm(writer.new([_request(writer, group) for group in groups]))
+        confirm(writer.new([writer.request(group) for group in groups]))
     sieve = _Sieve([question.text for question in world.questions])
     waiting, asked = iter(groups), 0
     while len(sieve.found) < n and (wave := list(islice(waiting, -(-(n - len(sieve.found)) // EACH)))):
-        replies = writer.ask([(_request(writer, group), _read) for group in wave])
+        replies = asyncio.run(writer.ask([writer.request(group) for group in wave]))
         for group, drafts in zip(wave, replies, strict=True):
             asked += 1
             sieve.take(group, drafts, n)
@@ -119,67 +119,53 @@ def written(drafts: Sequence[Suggested]) -> str:
 # -- the model as a writer ---------------------------------------------------------------------------------------------
 
 TRIES = 2
-T = TypeVar("T")
 Confirm = Callable[[Sequence[Request]], None]
 
 
-Job: TypeAlias = tuple[Request, ReadReply[T]]
-
-
-class ModelWriter(Asker):
+class _Writer(Asker):
     """One model in the role of a writer."""
 
-    def __init__(self, models: Models, name: str, concurrency: int = 16) -> None:
+    def __init__(self, models: Models, name: str, concurrency: int) -> None:
         super().__init__(*models.client(name, "writer"))
         self._concurrency = concurrency
 
-    def request(self, skill: str, text: str, tool: dict[str, Any]) -> Request:
-        """Return a request: the prompt of a skill, the text to work on, and the only allowed call."""
-        return self._settings.request(prompt(skill), (Message("user", text),), (tool,))
+    def request(self, group: Sequence[Document]) -> Request:
+        shown = as_data("\n".join(f"[{document.id}] {document.text}" for document in group))
+        text = f"Draft up to {EACH} questions from these sentences:\n{shown}"
+        return self._settings.request(prompt("suggest"), (Message("user", text),), (_TOOL,))
 
     def new(self, requests: Sequence[Request]) -> list[Request]:
-        """Return the distinct requests that are not on the cassette."""
+        """Return the requests that are not on the cassette."""
         cassette = self._client.cassette
-        distinct = {request.hash: request for request in requests}
-        return [request for hash, request in distinct.items() if cassette is None or not cassette.holds(hash)]
+        return [request for request in requests if cassette is None or not cassette.holds(request.hash)]
 
-    def ask(self, jobs: Sequence[Job[T]], tick: ProgressCallback | None = None) -> list[T | None]:
-        """Return the value read from each reply, or None where no reply was valid."""
-        return asyncio.run(self._ask_all(jobs, tick or (lambda done, total, note: None)))
-
-    async def _ask_all(self, jobs: Sequence[Job[T]], tick: ProgressCallback) -> list[T | None]:
-        hashes = [request.hash for request, _ in jobs]
-        distinct = dict(zip(hashes, jobs, strict=True))
-        found: dict[str, T | None] = {}
+    async def ask(self, requests: Sequence[Request]) -> list[list[_Draft] | None]:
+        """Return the drafts of each request, or None where no reply was valid."""
+        found: dict[int, list[_Draft] | None] = {}
         failures: list[Exception] = []
 
-        async def work(waiting: Iterator[tuple[str, Job[T]]]) -> None:
-            for hash, (request, read) in waiting:
+        async def work(waiting: Iterator[tuple[int, Request]]) -> None:
+            for number, request in waiting:
                 try:
-                    found[hash] = await self._ask(request, read)
+                    found[number] = await self._drafts(request)
                 except Exception as failure:
                     failures.append(failure)
                 if failures:
                     return  # other requests in flight are paid for, so wait for and record them
-                tick(len(found), len(distinct), "")
 
-        waiting = iter(distinct.items())
+        waiting = iter(enumerate(requests))
         # Start more than the concurrency limit: the client enforces it.
-        await asyncio.gather(*(work(waiting) for _ in range(min(len(distinct), 2 * self._concurrency))))
+        await asyncio.gather(*(work(waiting) for _ in range(min(len(requests), 2 * self._concurrency))))
         if failures:
             raise failures[0]
-        return [found[hash] for hash in hashes]
+        return [found[number] for number in range(len(requests))]
 
-    async def _ask(self, request: Request, read: ReadReply[T]) -> T | None:
-        call = request.tools[0]["function"]["name"]
+    async def _drafts(self, request: Request) -> list[_Draft] | None:
+        def again(reason: str) -> str:
+            return f"That cannot be used: {reason} Call `suggest` once more, and nothing else."
+
         try:
-            value = await self.until_valid(
-                request,
-                read,
-                TRIES,
-                lambda reason: f"That cannot be used: {reason} Call `{call}` once more, and nothing else.",
-                quoted=600,
-            )
+            value = await self.until_valid(request, _read, TRIES, again, quoted=600)
         except TooLong:
             return None
         return None if isinstance(value, Flawed) else value
@@ -223,23 +209,14 @@ class _Sieve:
             return "with an answer that holds a |"
         if not supports or None in supports:
             return "supported by no sentence that was shown"
-        if not any(_says(text or "", answer) for text in supports):
+        if not any(says(text or "", answer) for text in supports):
             return "with an answer that is not in their supports"
-        if _says(question, answer):
+        if says(question, answer):
             return "that give their answer away"
         known = [*self._known, *(draft.question for draft in self.found), question]
         if any(pair.second == len(known) - 1 for pair in near_duplicates(known)):
             return "asked already"
         return None
-
-
-def _says(text: str, words: str) -> bool:
-    return f" {normalised(words)} " in f" {normalised(text)} "
-
-
-def _request(writer: ModelWriter, group: Sequence[Document]) -> Request:
-    shown = "\n".join(f"[{document.id}] {document.text}" for document in group)
-    return writer.request("suggest", f"Draft up to {EACH} questions from these sentences:\n{as_data(shown)}", _TOOL)
 
 
 def _read(reply: Reply) -> list[_Draft] | Flawed:
@@ -269,9 +246,5 @@ def handfuls(documents: Sequence[Document], seed: int = 0) -> Iterator[tuple[Doc
 def _around(documents: Sequence[Document], place: int) -> range:
     """Return the positions of a document and its neighbours in the same file."""
     near = range(max(0, place - NEAR), min(len(documents), place + NEAR + 1))
-    same = [one for one in near if _file(documents[one]) == _file(documents[place])]
+    same = [one for one in near if file_of(documents[one]) == file_of(documents[place])]
     return range(same[0], same[-1] + 1)
-
-
-def _file(document: Document) -> str:
-    return document.source.file if document.source else ""

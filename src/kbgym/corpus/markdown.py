@@ -60,7 +60,7 @@ class _Reader:
         self._blocks(self.text[self.base :], self.env)
         self._finish_notes()
         self.page.title = self.headings.title
-        self.page.lost += [("heading", heading) for heading in self.headings.close()]
+        self.page.lost += [("heading", heading) for heading in self.headings.unused()]
         for name, found in self.env.get("references", {}).items():
             said = (name.lower(), found.get("href", ""), found.get("title", ""))
             self.page.lost.append(("link target", " ".join(filter(None, said))))

@@ -14,7 +14,7 @@ from itertools import product
 import msgspec
 
 from kbgym.corpus.documents import document_id
-from kbgym.corpus.splits import normalised
+from kbgym.corpus.splits import says
 from kbgym.worlds.world import Document, Question
 
 ALIKE = 0.5
@@ -66,7 +66,7 @@ def keep_ids(old: Sequence[Document], new: Sequence[Document], own: Mapping[str,
     `own` maps new documents to their texts without context, which may change while the document stays the same.
     """
     match = _Match(old, new, own or {})
-    match.pair(lambda one: (_file(one), one.text))
+    match.pair(lambda one: (file_of(one), one.text))
     match.pair(lambda one: one.text)
     match.pair(lambda one: one.id)  # derived from the file and the text without its context
     renamed = _renamed_files(old, new, match.found)
@@ -75,7 +75,7 @@ def keep_ids(old: Sequence[Document], new: Sequence[Document], own: Mapping[str,
     return Kept(_with_ids(new, match.found, {document.id for document in old}), renamed)
 
 
-def _file(document: Document) -> str:
+def file_of(document: Document) -> str:
     return document.source.file if document.source else ""
 
 
@@ -108,14 +108,14 @@ class _Match:
         gaps: dict[tuple[str, str], list[Document]] = {}
         anchors: dict[str, str] = {}
         for document in self.old:
-            file = _file(document)
+            file = file_of(document)
             if document.id in taken:
                 anchors[file] = document.id
             else:
                 gaps.setdefault((file, anchors.get(file, "")), []).append(document)
         anchors = {}
         for document in self.new:
-            file = partner.get(_file(document), _file(document))
+            file = partner.get(file_of(document), file_of(document))
             if document.id in self.found:
                 anchors[file] = self.found[document.id]
                 continue
@@ -157,7 +157,7 @@ def _renamed_files(old: Sequence[Document], new: Sequence[Document], found: Mapp
 def _by_file(documents: Iterable[Document]) -> dict[str, list[Document]]:
     files: dict[str, list[Document]] = {}
     for document in documents:
-        files.setdefault(_file(document), []).append(document)
+        files.setdefault(file_of(document), []).append(document)
     return files
 
 
@@ -224,8 +224,8 @@ def doubtful(
     for question in questions:
         touched = [id for id in question.support if id in before]
         if touched:
-            was = any(_says(before[id], gold) for id in touched for gold in question.golds)
-            still = any(_says(edited.get(id, ""), gold) for id in touched for gold in question.golds)
+            was = any(says(before[id], gold) for id in touched for gold in question.golds)
+            still = any(says(edited.get(id, ""), gold) for id in touched for gold in question.golds)
             found.append(
                 Doubtful(
                     question.id,
@@ -237,10 +237,6 @@ def doubtful(
                 )
             )
     return tuple(found)
-
-
-def _says(text: str, words: str) -> bool:
-    return f" {normalised(words)} " in f" {normalised(text)} "
 
 
 def keep_questions(questions: Iterable[Question], ids: Iterable[str]) -> tuple[tuple[Question, ...], int]:
