@@ -1,7 +1,7 @@
 """Agents by name, as given on the command line.
 
 `reference` is the deterministic reader and curator, `reference-v3` the same for benchmark v3, `general` works on any
-text, `neutral:NAME` is a rule-based reader.
+text, `neutral:NAME` and `neutral-v3:NAME` are rule-based readers.
 `llm:PROVIDER/MODEL` is a language model, `cassette:FILE` a recorded one, and `hand` a person at the terminal.
 `command:LINE` is a program that plays over MCP; `claude-code`, `codex` and others are predefined commands.
 `MODULE:NAME` is a user's own agent: a function without arguments that returns a policy for one pass.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from kbgym import plugins
@@ -29,8 +29,8 @@ from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.agents.reference.v3 import ReportReader
-from kbgym.agents.reference.v3_curator import ReportCurator
+from kbgym.agents.reference.v3 import NEUTRAL_V3, ReportReader
+from kbgym.agents.reference.v3_curator import ReportAgenda, ReportCurator
 from kbgym.agents.trust import HAND, PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.gym.policy import Agenda, Agent
@@ -66,8 +66,9 @@ def make_agent(
         refuse_stranger(name, trusted)
     if name in _RULES:
         return _RULES[name][role]
-    if name.startswith("neutral:"):
-        return _neutral(name.removeprefix("neutral:"), role)
+    family, _, temperament = name.partition(":")
+    if family in _NEUTRAL:
+        return _neutral(family, temperament, role)
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about))
     if name == HAND:
@@ -88,17 +89,23 @@ def make_agent(
     )
 
 
-def _neutral(name: str, role: Role) -> Agent:
-    if name not in NEUTRAL:
-        raise BadInput(f"there is no neutral reader {name!r}; there are {', '.join(NEUTRAL)}.")
+_NEUTRAL: dict[str, Mapping[str, Agent]] = {"neutral": NEUTRAL, "neutral-v3": NEUTRAL_V3}
+
+
+def _neutral(family: str, name: str, role: Role) -> Agent:
+    if name not in _NEUTRAL[family]:
+        raise BadInput(f"there is no {family} reader {name!r}; there are {', '.join(_NEUTRAL[family])}.")
     if role != "reader":
-        raise BadInput(f"neutral:{name} reads; it does not curate.")
-    return NEUTRAL[name]
+        raise BadInput(f"{family}:{name} reads; it does not curate.")
+    return _NEUTRAL[family][name]
+
+
+AGENDAS: dict[str, type[Agenda]] = {"general": GeneralAgenda, "reference-v3": ReportAgenda}
 
 
 def make_agenda(agent: str = "reference") -> Agenda:
-    """Return an empty agenda: for any text if the agent is `general`, else for the benchmark's grammar."""
-    return GeneralAgenda() if agent == "general" else ReferenceAgenda()
+    """Return an empty agenda of these agents, by default that of the benchmark's grammar."""
+    return AGENDAS.get(agent, ReferenceAgenda)()
 
 
 def make_judge(name: str, models: Models | None = None, trusted: Collection[str] | None = None) -> LLMJudge | None:

@@ -200,6 +200,8 @@ def _task_line(task: IndexTask) -> str:
     parts = [f'"{task.text}" ({REASONS[task.reason]})', index]
     if task.known:
         parts.append(f"belong to it and are not linked: {', '.join(f'[{id}]' for id, _ in task.known)}")
+    if task.stale:
+        parts.append(f"no longer belong to it and are linked: {', '.join(f'[{id}]' for id in task.stale)}")
     if task.lookups:
         rest = len(task.lookups) - _MOST_LOOKUPS
         searches = ", then ".join(map(_search, task.lookups[:_MOST_LOOKUPS]))
