@@ -116,7 +116,7 @@ class Rows:
             q, k, v = model.heads_of(layer, h, places)
             self.keys[layer, rows, :, places] = k
             self.values[layer, rows, :, places] = v
-            seen = [self._seen(layer, row, start, asked) for row, start, asked in zip(new, starts, q.split(sizes))]
+            seen = [self._seen(layer, row, start, asked) for row, start, asked in zip(new, starts, q.split(sizes), strict=True)]
             x = x + F.linear(torch.cat(seen), model.of(layer, "attn_output"))
             x = x + model.mixed(layer, model.norm(x, model.of(layer, "ffn_norm")))
         return model.logits(x[torch.tensor(sizes, device=device).cumsum(0) - 1])

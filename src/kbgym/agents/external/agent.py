@@ -209,8 +209,6 @@ class CommandPolicy:
         except ValueError as error:  # a document of the store with a NUL byte
             raise AgentFailed(f"the command line cannot be given: {error}.") from error
         except OSError as error:
-            if max(len(argument.encode()) for argument in arguments) > 100_000:
-                raise AgentFailed("the prompt is too long for a command line; use {prompt_file}.") from error
             raise BadInput(
                 f"the agent's command cannot be started: {agent.line.arguments[0]}: {error.strerror}."
             ) from error

@@ -89,11 +89,8 @@ def read(reply: Reply, role: Role) -> Action | Flawed:
     if len(reply.calls) > 1:
         return Flawed(f"the reply held {len(reply.calls)} calls, and one turn is one call.")
     if not reply.calls:
-        if reply.finish == "length":
-            return Flawed("the reply was cut off before it came to a call.")
-        if not reply.text.strip():
-            return Flawed("the reply was empty.")
-        return Flawed("the reply was text without a call.")
+        said = "text without a call" if reply.text.strip() else "empty"
+        return Flawed(f"the reply was {'cut off before it came to a call' if reply.finish == 'length' else said}.")
     (call,) = reply.calls
     try:
         arguments = decode(call.arguments or "{}")
