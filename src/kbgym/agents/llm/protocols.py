@@ -57,13 +57,9 @@ class OpenAI(Endpoint):
         return msgspec.structs.replace(super()._sent(request), way=way)
 
     def _body(self, request: Request, sent: Sent) -> dict[str, Any]:
-        system = _schema_system(request) if sent.way == "schema" else request.system
-        shown = [_openai_message(message, sent.way) for message in request.messages]
-        if request.tail:
-            shown[-1] |= {"content": f"{shown[-1]['content']}\n\n{request.tail}"}
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": [{"role": "system", "content": system}, *shown],
+            "messages": chat_messages(request, sent.way),
             "temperature": request.temperature,
             self.effort_name: request.effort,
         }
@@ -113,6 +109,15 @@ def _openai_call(called: Any) -> Call:
     arguments = function.get("arguments") or {}
     written = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
     return Call(function.get("name") or "", written, called.get("id") or "")
+
+
+def chat_messages(request: Request, way: Way) -> list[dict[str, Any]]:
+    """Return a request's messages in OpenAI's format."""
+    system = _schema_system(request) if way == "schema" else request.system
+    shown = [_openai_message(message, way) for message in request.messages]
+    if request.tail:
+        shown[-1] |= {"content": f"{shown[-1]['content']}\n\n{request.tail}"}
+    return [{"role": "system", "content": system}, *shown]
 
 
 def _openai_message(message: Message, way: Way) -> dict[str, Any]:
