@@ -5,8 +5,8 @@ python samples.py --out samples/real.jsonl --teacher supports worlds-out/hotpot-
 
 A teacher is a rule agent that knows the grammar of a world, or `supports`: it knows which documents support the answer,
 searches for the question, then for each support that was not shown by the names it begins with, and answers when all
-are shown. Only questions of the split `train` are asked, and none of a set given by --without. Requests are kbgym's own,
-with `effort=thought`: the note `known` has the supports shown so far, `missing` what is searched for.
+are shown. Only questions of the split `train` are asked, and none of a set given by --without. Requests are kbgym's
+own, with `effort=thought`: the note `known` has the supports shown so far, `missing` what is searched for.
 """
 
 from __future__ import annotations

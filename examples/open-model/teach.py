@@ -103,14 +103,10 @@ def main() -> None:
         optimiser.zero_grad(set_to_none=True)
         step += 1
         print(f"{time.time() - began:.0f} s, step {step}, loss {total:.4f}", flush=True)
-    torch.save(
-        {
-            f"{name}.{side}": one.detach().half().cpu()
-            for name, pair in model.adapters.items()
-            for side, one in zip("ab", pair, strict=True)
-        },
-        asked.out,
-    )
+    kept = {
+        f"{name}.{side}": one for name, pair in model.adapters.items() for side, one in zip("ab", pair, strict=True)
+    }
+    torch.save({name: one.detach().half().cpu() for name, one in kept.items()}, asked.out)
 
 
 if __name__ == "__main__":
