@@ -181,7 +181,7 @@ class LLMJudge(Asker):
         except TooLong as error:
             raise JudgeFailed(f"the judge {self.name} cannot take the two sentences: {error}") from None
         if isinstance(verdict, Flawed):
-            raise JudgeFailed(f"the judge {self.name} gives no verdict: {verdict.reason}.")
+            raise JudgeFailed(f"the judge {self.name} gives no verdict: {verdict.reason}")
         return verdict
 
     async def self_test(self) -> None:
@@ -193,9 +193,4 @@ class LLMJudge(Asker):
 
     def _verdict(self, reply: Reply) -> bool | Flawed:
         verdict = read_call(reply, "verdict", _Verdict)
-        if not isinstance(verdict, Flawed):
-            return verdict.duplicate
-        if reply.finish == "length" or reply.completion >= self._settings.max_tokens:
-            return Flawed(f"it used its {self._settings.max_tokens} tokens without answering")
-        said = reply.text.strip() or " ".join(call.name for call in reply.calls)
-        return Flawed(f"it said {said[:100]!r}" if said else "its reply was empty")
+        return verdict if isinstance(verdict, Flawed) else verdict.duplicate

@@ -156,7 +156,9 @@ def _schema_format(request: Request) -> dict[str, Any]:
     functions = [tool["function"] for tool in request.tools]
     allowed = [one for one in functions if one["name"] in request.choices] or functions
     calls = [object_schema({"tool": {"const": one["name"]}, "arguments": one["parameters"]}) for one in allowed]
-    notes = {name: {"type": "string", "maxLength": most} for name, most in _NOTES.items() if request.thought}
+    # Before the first call nothing is known: small models then fill the notes with inventions and search for these.
+    has_notes = request.thought and len(request.messages) > 1
+    notes = {name: {"type": "string", "maxLength": most} for name, most in _NOTES.items() if has_notes}
     schema = object_schema({**notes, "call": {"anyOf": calls}})
     return {"type": "json_schema", "json_schema": {"name": "one_call", "schema": schema}}
 
