@@ -37,6 +37,7 @@ class Qwen:
         self.device = torch.device(device)
         self.tokenizer = _tokenizer(reader)
         self.weights: dict[str, torch.Tensor] = {}
+        self.adapters: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}  # low-rank pairs that are being taught
         for tensor in reader.tensors:
             values = torch.from_numpy(np.array(dequantize(tensor.data, tensor.tensor_type)))
             self.weights[tensor.name] = values.to(self.device, torch.bfloat16)
@@ -52,6 +53,15 @@ class Qwen:
     def of(self, layer: int, name: str) -> torch.Tensor:
         return self.weights[f"blk.{layer}.{name}.weight"]
 
+    def times(self, layer: int, name: str, x: torch.Tensor) -> torch.Tensor:
+        """Return the product with a matrix, with its bias and its adapter if it has them."""
+        place = f"blk.{layer}.{name}"
+        made = F.linear(x, self.weights[f"{place}.weight"], self.weights.get(f"{place}.bias"))
+        if place not in self.adapters:
+            return made
+        a, b = self.adapters[place]
+        return made + F.linear(F.linear(x.float(), a), b).to(x.dtype)
+
     def norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return F.rms_norm(x, weight.shape, weight, self.epsilon)
 
@@ -65,15 +75,16 @@ class Qwen:
 
     def heads_of(self, layer: int, x: torch.Tensor, places: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return queries, keys and values of the tokens of a layer."""
-        q, k, v = (
-            F.linear(x, self.of(layer, f"attn_{one}"), self.weights[f"blk.{layer}.attn_{one}.bias"]) for one in "qkv"
-        )
+        q, k, v = (self.times(layer, f"attn_{one}", x) for one in "qkv")
         q, k, v = (one.view(len(x), -1, self.width) for one in (q, k, v))
         return self.turned(q, places), self.turned(k, places), v
 
-    def mixed(self, layer: int, x: torch.Tensor) -> torch.Tensor:
-        gate, up = F.linear(x, self.of(layer, "ffn_gate")), F.linear(x, self.of(layer, "ffn_up"))
-        return F.linear(F.silu(gate) * up, self.of(layer, "ffn_down"))
+    def layer(self, layer: int, x: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """Return the output of a layer, given what its heads saw."""
+        x = x + self.times(layer, "attn_output", seen)
+        h = self.norm(x, self.of(layer, "ffn_norm"))
+        gate, up = self.times(layer, "ffn_gate", h), self.times(layer, "ffn_up", h)
+        return x + self.times(layer, "ffn_down", F.silu(gate) * up)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         return F.linear(self.norm(hidden, self.weights["output_norm.weight"]), self.weights["output.weight"]).float()
@@ -116,9 +127,11 @@ class Rows:
             q, k, v = model.heads_of(layer, h, places)
             self.keys[layer, rows, :, places] = k
             self.values[layer, rows, :, places] = v
-            seen = [self._seen(layer, row, start, asked) for row, start, asked in zip(new, starts, q.split(sizes))]
-            x = x + F.linear(torch.cat(seen), model.of(layer, "attn_output"))
-            x = x + model.mixed(layer, model.norm(x, model.of(layer, "ffn_norm")))
+            seen = [
+                self._seen(layer, row, start, asked)
+                for row, start, asked in zip(new, starts, q.split(sizes), strict=True)
+            ]
+            x = model.layer(layer, x, torch.cat(seen))
         return model.logits(x[torch.tensor(sizes, device=device).cumsum(0) - 1])
 
     def _seen(self, layer: int, row: int, start: int, asked: torch.Tensor) -> torch.Tensor:

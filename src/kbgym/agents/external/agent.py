@@ -13,7 +13,7 @@ import secrets
 import time
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 
@@ -161,8 +161,7 @@ class CommandPolicy:
             first = asyncio.FIRST_COMPLETED
             left = self._deadline - asyncio.get_running_loop().time()
             await asyncio.wait({coming, over}, timeout=max(0.0, left), return_when=first)
-            if over.done() and not coming.done():
-                await asyncio.wait({coming}, timeout=_LATE)
+            await asyncio.wait({coming}, timeout=_LATE if over.done() else 0)
             if coming.done():
                 return coming.result()
             if not over.done():
@@ -174,8 +173,8 @@ class CommandPolicy:
                 raise Failed(f"{self._agent.name}: {ended}")
             raise AgentFailed(ended)
         finally:
-            for waiting in (coming, over):
-                waiting.cancel()
+            coming.cancel()
+            over.cancel()
 
     async def _begin(self, view: View) -> None:
         agent, question = self._agent, view.task.question
@@ -184,9 +183,9 @@ class CommandPolicy:
         self._began = time.monotonic()
         self._deadline = asyncio.get_running_loop().time() + agent.limits.seconds
         self._process = process = AgentProcess()
-        self._playing = asyncio.current_task()
-        if self._playing is not None:  # the pass may be cancelled between two actions without the policy being told
-            self._playing.add_done_callback(self._drop)
+        # The pass may be cancelled between two actions without the policy being told.
+        self._playing = cast(asyncio.Task[None], asyncio.current_task())
+        self._playing.add_done_callback(self._drop)
         self._server = PassServer(self._token, partial(reply_to, toolbox=self))
         url = await self._server.start()
         headers = {"Authorization": f"Bearer {self._token}"}
@@ -209,8 +208,6 @@ class CommandPolicy:
         except ValueError as error:  # a document of the store with a NUL byte
             raise AgentFailed(f"the command line cannot be given: {error}.") from error
         except OSError as error:
-            if max(len(argument.encode()) for argument in arguments) > 100_000:
-                raise AgentFailed("the prompt is too long for a command line; use {prompt_file}.") from error
             raise BadInput(
                 f"the agent's command cannot be started: {agent.line.arguments[0]}: {error.strerror}."
             ) from error
@@ -218,16 +215,13 @@ class CommandPolicy:
     def _drop(self, _: object) -> None:
         self._over = True
         self._server.abandon()
-        if self._process is not None:
-            self._process.remove()
+        cast(AgentProcess, self._process).remove()
 
     async def _end(self, view: View, ended: str, grace: float = 0.0) -> None:
         self._over = True
-        process = self._process
-        if process is None:
+        if (process := self._process) is None:
             return
-        if self._playing is not None:
-            self._playing.remove_done_callback(self._drop)
+        self._playing.remove_done_callback(self._drop)
         code = await asyncio.shield(process.end(grace)) if process.started else None
         self._calls.clear()
         await asyncio.shield(self._server.close())

@@ -89,11 +89,8 @@ def read(reply: Reply, role: Role) -> Action | Flawed:
     if len(reply.calls) > 1:
         return Flawed(f"the reply held {len(reply.calls)} calls, and one turn is one call.")
     if not reply.calls:
-        if reply.finish == "length":
-            return Flawed("the reply was cut off before it came to a call.")
-        if not reply.text.strip():
-            return Flawed("the reply was empty.")
-        return Flawed("the reply was text without a call.")
+        said = "text without a call" if reply.text.strip() else "empty"
+        return Flawed(f"the reply was {'cut off before it came to a call' if reply.finish == 'length' else said}.")
     (call,) = reply.calls
     try:
         arguments = decode(call.arguments or "{}")
@@ -184,7 +181,7 @@ class LLMJudge(Asker):
         except TooLong as error:
             raise JudgeFailed(f"the judge {self.name} cannot take the two sentences: {error}") from None
         if isinstance(verdict, Flawed):
-            raise JudgeFailed(f"the judge {self.name} gives no verdict: {verdict.reason}.")
+            raise JudgeFailed(f"the judge {self.name} gives no verdict: {verdict.reason}")
         return verdict
 
     async def self_test(self) -> None:
@@ -196,9 +193,4 @@ class LLMJudge(Asker):
 
     def _verdict(self, reply: Reply) -> bool | Flawed:
         verdict = read_call(reply, "verdict", _Verdict)
-        if not isinstance(verdict, Flawed):
-            return verdict.duplicate
-        if reply.finish == "length" or reply.completion >= self._settings.max_tokens:
-            return Flawed(f"it used its {self._settings.max_tokens} tokens without answering")
-        said = reply.text.strip() or " ".join(call.name for call in reply.calls)
-        return Flawed(f"it said {said[:100]!r}" if said else "its reply was empty")
+        return verdict if isinstance(verdict, Flawed) else verdict.duplicate

@@ -57,13 +57,9 @@ class OpenAI(Endpoint):
         return msgspec.structs.replace(super()._sent(request), way=way)
 
     def _body(self, request: Request, sent: Sent) -> dict[str, Any]:
-        system = _schema_system(request) if sent.way == "schema" else request.system
-        shown = [_openai_message(message, sent.way) for message in request.messages]
-        if request.tail:
-            shown[-1] |= {"content": f"{shown[-1]['content']}\n\n{request.tail}"}
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": [{"role": "system", "content": system}, *shown],
+            "messages": chat_messages(request, sent.way),
             "temperature": request.temperature,
             self.effort_name: request.effort,
         }
@@ -115,6 +111,15 @@ def _openai_call(called: Any) -> Call:
     return Call(function.get("name") or "", written, called.get("id") or "")
 
 
+def chat_messages(request: Request, way: Way) -> list[dict[str, Any]]:
+    """Return a request's messages in OpenAI's format."""
+    system = _schema_system(request) if way == "schema" else request.system
+    shown = [_openai_message(message, way) for message in request.messages]
+    if request.tail:
+        shown[-1] |= {"content": f"{shown[-1]['content']}\n\n{request.tail}"}
+    return [{"role": "system", "content": system}, *shown]
+
+
 def _openai_message(message: Message, way: Way) -> dict[str, Any]:
     call = message.call
     if call is not None and way == "schema":
@@ -151,7 +156,9 @@ def _schema_format(request: Request) -> dict[str, Any]:
     functions = [tool["function"] for tool in request.tools]
     allowed = [one for one in functions if one["name"] in request.choices] or functions
     calls = [object_schema({"tool": {"const": one["name"]}, "arguments": one["parameters"]}) for one in allowed]
-    notes = {name: {"type": "string", "maxLength": most} for name, most in _NOTES.items() if request.thought}
+    # Before the first call nothing is known: small models then fill the notes with inventions and search for these.
+    has_notes = request.thought and len(request.messages) > 1
+    notes = {name: {"type": "string", "maxLength": most} for name, most in _NOTES.items() if has_notes}
     schema = object_schema({**notes, "call": {"anyOf": calls}})
     return {"type": "json_schema", "json_schema": {"name": "one_call", "schema": schema}}
 
