@@ -340,8 +340,7 @@ def test_small_stores_are_exact_large_ones_approximate_and_either_can_be_forced(
 ) -> None:
     monkeypatch.setenv("KBGYM_CACHE", str(tmp_path))
     monkeypatch.delenv("KBGYM_INDEX", raising=False)
-    kinds = [factory.is_approximate(count) for count in (6_000, factory.THRESHOLD - 1, factory.THRESHOLD)]
-    assert kinds == [False, False, True]
+    assert [factory.is_approximate(count, 10) for count in (1, 9, 10)] == [False, False, True]
     embedder = CachedEmbedder(HashEmbedder())
     pairs = list(zip(IDS, TEXTS, strict=True))
     assert isinstance(engine_for(pairs, embedder).index, ExactIndex) and not list(tmp_path.iterdir())
@@ -354,10 +353,10 @@ def test_small_stores_are_exact_large_ones_approximate_and_either_can_be_forced(
     about = described(IDS, TEXTS, "hash-256")
     assert float(about["recall@5"]) >= 0.95 and int(about["bytes"]) > len(TEXTS) * 1024 and about["not_in_files"] == 0
     monkeypatch.setenv("KBGYM_INDEX", "exact")
-    assert not factory.is_approximate(10**9)
+    assert not factory.is_approximate(10**9, 10)
     monkeypatch.setenv("KBGYM_INDEX", "fast")
     with pytest.raises(BadInput, match="KBGYM_INDEX"):
-        factory.is_approximate(1)
+        factory.is_approximate(1, 10)
 
 
 def test_who_searches_a_few_times_makes_no_graph_and_uses_one_that_is_there(
