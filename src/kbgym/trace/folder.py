@@ -61,7 +61,7 @@ class StoreFolder:
 
     @property
     def iteration(self) -> int:
-        return self.reading.iteration if self.reading else 0
+        return self.reading.end.iteration if self.reading else 0
 
     @property
     def position(self) -> int:
