@@ -1,0 +1,45 @@
+"""Which documents a result changed, and which it shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from kbgym.gym.actions import (
+    Added,
+    Corrected,
+    Deleted,
+    Edited,
+    Error,
+    Finished,
+    Found,
+    Learnt,
+    Linked,
+    Merged,
+    Opened,
+    Result,
+    Unlinked,
+    changed_in,
+    shown_by,
+)
+
+
+@pytest.mark.parametrize(
+    ("result", "changed", "shown"),
+    [
+        (Found(("a", "b"), 1), (), ("a", "b")),
+        (Found(("a",), 1, (Learnt("i", ("a", "c"), 3),)), (), ("a", "i", "c")),
+        (Opened("a", ("b", "c"), near=("c", "d")), (), ("a", "b", "c", "d")),
+        (Added("a"), ("a",), ("a",)),
+        (Edited("a"), ("a",), ("a",)),
+        (Corrected("a", ("b",)), ("a",), ("a",)),
+        (Merged("a"), ("a",), ("a",)),
+        (Merged("a", "b"), ("a", "b"), ("a",)),
+        (Deleted("a"), ("a",), ()),
+        (Linked("a", ("b",)), ("a",), ()),
+        (Unlinked("a", "b"), ("a",), ()),
+        (Finished(), (), ()),
+        (Error("no"), (), ()),
+    ],
+)
+def test_documents_of_a_result(result: Result, changed: tuple[str, ...], shown: tuple[str, ...]) -> None:
+    assert changed_in(result) == changed and shown_by(result) == shown
