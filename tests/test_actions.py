@@ -1,4 +1,4 @@
-"""Which documents a result changed, and which it shows."""
+"""Which documents a result changed, and which it shows; what a task of the agenda costs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from kbgym.gym.actions import (
     changed_in,
     shown_by,
 )
+from kbgym.gym.policy import IndexTask, Lookup
+from kbgym.gym.tools import MOST_TARGETS
 
 
 @pytest.mark.parametrize(
@@ -43,3 +45,12 @@ from kbgym.gym.actions import (
 )
 def test_documents_of_a_result(result: Result, changed: tuple[str, ...], shown: tuple[str, ...]) -> None:
     assert changed_in(result) == changed and shown_by(result) == shown
+
+
+@pytest.mark.parametrize(
+    ("searches", "known", "index", "cost"),
+    [(0, 0, "n1", 1), (0, 0, None, 2), (2, 1, "n1", 3), (1, MOST_TARGETS, None, 3), (1, MOST_TARGETS + 1, None, 4)],
+)
+def test_cost_of_an_index_task(searches: int, known: int, index: str | None, cost: int) -> None:
+    documents, lookups = tuple((f"d{n}", "Text.") for n in range(known)), (Lookup("bakers"),) * searches
+    assert IndexTask("job", "baker", "named", documents, lookups, index).cost == cost
