@@ -23,7 +23,7 @@ from kbgym.gym.environment import Environment
 from kbgym.store import Store
 from kbgym.trace import live as module
 from kbgym.trace.backend import save_store
-from kbgym.trace.events import Acted, Began, Committed, Event, Genesis
+from kbgym.trace.events import Acted, Began, Committed, Event, Genesis, RolledBack
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
 from kbgym.trace.log import TraceWriter
@@ -211,6 +211,31 @@ def test_a_turn_under_way_when_a_write_fails_can_commit_nothing(folder: Path, mo
             monkeypatch.setattr(TraceWriter, "commit", real)
             await do(live, Add("Kept."))
         assert [type(e).__name__ for e in StoreFolder(folder).events] == ["Genesis", "Acted", "Committed"]
+
+    asyncio.run(work())
+
+
+def test_a_rollback_returns_to_what_was_just_committed_and_to_the_beginning(folder: Path) -> None:
+    async def work() -> None:
+        ear = Ear()
+        async with opened(folder, ear) as live:
+            await do(live, Add("One."))
+            kept = live.store.fingerprint
+            for text in ("Two.", "Three."):  # the last of which is not on the disk yet
+                async with live.write():
+                    step = await live.environment.carry_out(Add(text))
+                    live.record(Acted(live.iteration + 1, "serve", 1, step.action, step.result), step.observation)
+                    live.commit()
+            now = live.store.fingerprint
+            assert await live.roll_back(3, "again") == 4 and live.store.fingerprint == now
+            assert await live.roll_back(1) == 5 and live.store.fingerprint == kept
+            assert search_of(live) == sorted(record.id for record in live.store)
+            assert [(e.iteration, e.to, e.reason) for e in ear.events if isinstance(e, RolledBack)] == [
+                (4, 3, "again"),
+                (5, 1, ""),
+            ]
+            assert live.store.add("Four.") == "n6", "ids are never issued again"
+        assert StoreFolder(folder).store().fingerprint == kept
 
     asyncio.run(work())
 
