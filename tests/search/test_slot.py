@@ -29,7 +29,7 @@ from kbgym.gym.actions import (
 )
 from kbgym.gym.calibration import MARGIN, calibrate
 from kbgym.gym.environment import MEMBERS, SLOT_THRESHOLD, Environment, Nearest, apply
-from kbgym.gym.observations import OBSERVATIONS, Observations
+from kbgym.gym.observations import OBSERVATIONS, Observations, render
 from kbgym.search.base import SEARCHES, SearchKind
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.engine import Engine
@@ -167,6 +167,15 @@ def test_slot_shows_members_once_and_says_how_many_more(kind: Observations) -> N
     page, slot = seen.text.split("Learnt from a question like this ([n1]")
     assert "And 3 more: read [n1]." in slot
     assert all(f"[{id}]" in page for id in result.ids)
+    above = ", ".join(f"[{id}]" for id in result.learnt[0].targets if id in result.ids)
+    assert slot.count("Already above") == bool(above) and (not above or f"Already above: {above}." in slot)
+
+
+@pytest.mark.parametrize(("target", "repeated"), [("a", "\nAlready above: [a]."), ("b", "\n[b] B.")])
+def test_slot_names_only_documents_that_are_on_the_page(target: str, repeated: str) -> None:
+    texts = {"a": "A.", "b": "B.", "n1": "Both."}
+    shown = render(Found(("a",), 1, (Learnt("n1", (target,), 1),)), texts.__getitem__)
+    assert shown == f"[a] A.\nLearnt from a question like this ([n1] Both.):{repeated}"
 
 
 def test_slot_is_on_the_first_page_only_and_empty_for_a_weak_match() -> None:
