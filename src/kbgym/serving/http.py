@@ -25,7 +25,7 @@ from kbgym.gym.actions import Action, Invalid, Search, shown_by
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import ROLES, Role, parse
 from kbgym.serving import openapi
-from kbgym.serving.actions import (
+from kbgym.serving.clients import (
     ActionOutcome,
     ClientSession,
     DocumentResult,

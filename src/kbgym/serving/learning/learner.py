@@ -23,7 +23,7 @@ from kbgym.gym.episode import Transcript
 from kbgym.gym.grading import abstains, score
 from kbgym.gym.policy import Agent, Backward, Policy, View
 from kbgym.search.live import LiveEngine
-from kbgym.serving.actions import PerClient, Refusal
+from kbgym.serving.clients import PerClient, Refusal
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.question_log import (
     MOST_OPEN,

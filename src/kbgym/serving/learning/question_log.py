@@ -21,7 +21,7 @@ from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import normalise
 from kbgym.gym.policy import Agent, Backward, Forward, Turn
 from kbgym.gym.tools import parse
-from kbgym.serving.actions import Refusal
+from kbgym.serving.clients import Refusal
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Graded, Noted, Phase
 from kbgym.trace.live import Snapshot
