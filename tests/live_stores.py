@@ -36,6 +36,8 @@ class NoSearch:
 
     def remove(self, id: str) -> None: ...
 
+    def close(self) -> None: ...
+
 
 def live_store(
     where: str | Path, listeners: Sequence[Listener] = (), judge: Judge | None = None, write: bool = True

@@ -18,7 +18,7 @@ resolves) or `other` (links, but no single key). Genuine indexes are scored agai
   correct under the key: its correct targets count.
 
 Precision is correct links over links, recall is members reached by correct links over members. Both are pooled over the
-indexes of a row, as in the paper; means over indexes are reported too. A document is judged by the original facts it
+indexes of a row, as in the paper. A document is judged by the original facts it
 carries: an edit that changes its meaning is not detected. Without a truth nothing is scored and no key is needed.
 """
 
@@ -32,8 +32,8 @@ from typing import Literal
 import msgspec
 
 from kbgym.agents.reference.language import facts, shared_key
-from kbgym.index_keys import IndexKey, KeyVocabulary, Span, tokens, words_of
-from kbgym.index_keys.vocabulary import ANY_KIND, PATHS, is_relation, telling
+from kbgym.index_keys import IndexKey, KeyVocabulary, Span
+from kbgym.index_keys.vocabulary import ANY_KIND, PATHS, is_relation, telling, tokens, words_of
 from kbgym.sanitize import number_in
 from kbgym.store import Record, Store
 from kbgym.worlds.truth import ATTRIBUTES, GROUPS, Truth, group_of
@@ -190,15 +190,13 @@ class Index(msgspec.Struct, frozen=True):
 
 
 class Quality(msgspec.Struct, frozen=True):
-    """One row of the table. `degree` is the mean number of links; the two means are over indexes, not links."""
+    """One row of the table. `degree` is the mean number of links."""
 
     group: str
     n: int
     degree: float
     precision: float
     recall: float
-    mean_precision: float
-    mean_recall: float
 
 
 class Audit(msgspec.Struct, frozen=True):
@@ -235,8 +233,6 @@ def quality(group: str, indexes: Sequence[Index]) -> Quality | None:
         degree=links / n,
         precision=1 - sum(len(index.wrong) for index in indexes) / links,
         recall=1 - sum(len(index.missing) for index in indexes) / members if members else 0.0,
-        mean_precision=sum(index.precision for index in indexes) / n,
-        mean_recall=sum(index.recall for index in indexes) / n,
     )
 
 

@@ -26,7 +26,7 @@ from kbgym.analysis.statistics import Sampled, ratio
 from kbgym.analysis.verdict import Pair, paired_rows, split
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Found, Opened, shown_by
-from kbgym.sanitize import safe_text
+from kbgym.sanitize import counted, safe_text
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Event
 from kbgym.training.exam import Row, Shot
@@ -157,13 +157,9 @@ def openings(events: Iterable[Event]) -> dict[str, list[int]]:
 
 def use_line(one: IndexUse) -> str:
     """Return a line for people on one document that was opened."""
-    done = f"{_many(abs(one.saved), 'action')} {'saved' if one.saved >= 0 else 'lost'}"
+    done = f"{counted(abs(one.saved), 'action')} {'saved' if one.saved >= 0 else 'lost'}"
     accuracy = f", accuracy {one.f1:+.2f} in all" if one.f1 else ""
-    return f"{one.id} {safe_text(one.text[:60])!r}: {_many(len(one.questions), 'question')}, {done}{accuracy}"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return f"{one.id} {safe_text(one.text[:60])!r}: {counted(len(one.questions), 'question')}, {done}{accuracy}"
 
 
 class Accounting(msgspec.Struct, frozen=True):

@@ -102,8 +102,7 @@ def _table(table: Table) -> str:
 def _line(line: Line, table: Table) -> str:
     if not line.cells:
         return f'<tr class="block"><td colspan="{len(table.columns) + 1}">{escape(line.head)}</td></tr>'
-    kind = ' class="paper"' if line.paper else ""
-    return f"<tr{kind}><td>{escape(line.head.strip())}</td>{''.join(_cell(cell) for cell in line.cells)}</tr>"
+    return f"<tr><td>{escape(line.head.strip())}</td>{''.join(_cell(cell) for cell in line.cells)}</tr>"
 
 
 def _cell(cell: Cell | None) -> str:

@@ -18,10 +18,9 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.cells import Cell, Line, Table, shown
+from kbgym.analysis.cells import TABLES, Cell, Line, Table, shown
 
 KIND = "people"
-NOTE = "The paper's rows are gpt-5-mini's (reader and curator), one seed, n = 34 a group."
 NAMES = {"flat": "B1 flat", "graphrag": "B2 GraphRAG", "hipporag": "B3 HippoRAG2", "trained-paper": "trained"}
 ARM = "trained-paper"
 
@@ -90,6 +89,5 @@ def beside(tables: list[Table], caption: str) -> Table:
         graded = Cell(f"grade/{figure.cell}", found, found, "see the caption")
         lines.append(Line(f"{figure.where}: {figure.what}", [theirs, ours, graded]))
     said = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    about = "By construction: rules could not come out otherwise. Same direction: from 1, 0, the flat store or epoch 1."
-    title, sentence = "The paper's figures beside ours", f"{len(lines)} figures: {said}."
-    return Table("paper", title, ("paper", "here", "grade"), lines, f"{caption} {about}", sentence, "figure")
+    info, sentence = TABLES["paper"], f"{len(lines)} figures: {said}."
+    return Table("paper", info.title, info.columns, lines, f"{caption} {info.note}", sentence, info.head)

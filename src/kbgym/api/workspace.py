@@ -21,21 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
-from kbgym.api.factory import (
-    CASSETTE,
-    Player,
-    agent_of,
-    beside_on_page,
-    embedder_named,
-    file_beside,
-    models_for,
-    name_of,
-    question_set,
-    settings_with,
-)
+from kbgym.api import factory
+from kbgym.api.factory import Player
 from kbgym.canonical import read_lines, refuse_links
 from kbgym.errors import BadInput, Missing
-from kbgym.gym import environment
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import PAGE_SIZE
 from kbgym.progress import ProgressCallback
@@ -52,6 +41,7 @@ from kbgym.worlds.world import Question, Source, World
 
 if TYPE_CHECKING:  # exams and arms are loaded on use, to keep imports fast for search
     from kbgym.agents.llm.connect import Models
+    from kbgym.search.engine import Engine
     from kbgym.training.exam import Row, Summary
     from kbgym.training.exam_header import ExamHeader
 
@@ -97,18 +87,25 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class Exam(msgspec.Struct, frozen=True):
-    """The rows of an exam; `without` are those without a store, if the text is public and models may know it."""
+    """The result of an exam.
+
+    Attributes:
+        rows: One row per question.
+        without: The rows of the same questions without a store, if the text is public and a model may know it.
+    """
 
     rows: list[Row]
     without: list[Row] = []
 
     @property
     def summary(self) -> Summary:
+        """Return the means of the rows and the counts of their outcomes."""
         from kbgym.training.exam import summarise
 
         return summarise(self.rows)
 
     def frame(self) -> Any:
+        """Return the rows as a pandas or polars frame."""
         return frame(self.rows)
 
     def __repr__(self) -> str:
@@ -133,7 +130,7 @@ class Workspace:
             self.folder, self.at = folder_and_iteration(where)
             initial_file(self.folder)  # rejects anything but a store
         self._world, self._changes = world, changes
-        self._engine: environment.SearchEngine | None = None
+        self._engine: Engine | None = None
         self._has_own_store = False  # exams of a hand-made store are not the run's
         self._brief = False  # few searches: building a graph would not pay
 
@@ -169,10 +166,12 @@ class Workspace:
 
     @cached_property
     def run(self) -> Run | None:
+        """Return the run, if the folder is one."""
         return Run(self.folder) if self.folder is not None and (self.folder / "run.json").exists() else None
 
     @property
     def kind(self) -> Kind:
+        """Return `run`, `world` or `store`."""
         if self.run is not None:
             return "run"
         return "world" if self.folder is not None and (self.folder / "documents.jsonl").is_file() else "store"
@@ -184,10 +183,12 @@ class Workspace:
 
     @property
     def iteration(self) -> int:
+        """Return the iteration that was opened."""
         return self.place.iteration if self.at is None else self.at
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
+        """Return the events of the trace."""
         return self.place.events
 
     @cached_property
@@ -195,15 +196,15 @@ class Workspace:
         """Return the settings of the run, else those its trace began with, else the defaults."""
         changes = dict(self._changes)
         if self.run is not None:
-            return settings_with(self.run.settings, **changes)
+            return factory.settings_with(self.run.settings, **changes)
         if (genesis := self._genesis) is not None:
             began = {**genesis.settings, "embedder": genesis.embedder or None}
-            known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
+            known = factory.settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
         else:
             known = self._first_settings()
         if changes.get("search") == "words" and not changes.get("embedder"):
             changes["embedder"] = "none"
-        return settings_with(known, **changes)
+        return factory.settings_with(known, **changes)
 
     def _first_settings(self) -> Settings:
         """Return the settings of a store without a trace: by the arm that built it, else by its world."""
@@ -214,7 +215,7 @@ class Workspace:
             given |= {"search": search, "ranking": ranking_of(self.world), "forward_budget": budget_of(self.world)}
         if built is not None:
             given |= {"search": search_named(built.engine or "vectors"), "observations": built.observations}
-        return settings_with(**given)
+        return factory.settings_with(**given)
 
     @property
     def is_new(self) -> bool:
@@ -255,7 +256,7 @@ class Workspace:
         """Return a split of the world, a probe group of the run, or a file of questions."""
         if self.world is None and not Path(name).is_file():
             raise BadInput(f"{self.name} holds no questions; name their world with --world.")
-        return question_set(name, self.world, self.run)
+        return factory.question_set(name, self.world, self.run)
 
     # -- the store ----------------------------------------------------------------------------------------------------
 
@@ -282,17 +283,18 @@ class Workspace:
         return {id: source for id in ids if id in known and (source := known[id].source) is not None}
 
     @property
-    def engine(self) -> environment.SearchEngine:
+    def engine(self) -> Engine:
+        """Return the search engine of the store; the first call embeds the documents."""
         return self.embedded()
 
-    def embedded(self, tick: ProgressCallback | None = None) -> environment.SearchEngine:
+    def embedded(self, tick: ProgressCallback | None = None) -> Engine:
         """Return the search engine, with every document embedded once."""
         if self._engine is None:
             from kbgym.baselines import engine_for_arm
 
             settings = self.settings
-            beside = beside_on_page(self.place.originals().values()) if self.folder is not None else {}
-            vectors = embedder_named(settings.embedder)
+            beside = factory.beside_on_page(self.place.originals().values()) if self.folder is not None else {}
+            vectors = factory.embedder_named(settings.embedder)
             self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, beside, self._brief)
         return self._engine
 
@@ -325,8 +327,8 @@ class Workspace:
         from kbgym.sync import run_sync
 
         reader = self.agent if reader is None else reader
-        cassette = file_beside(out, CASSETTE) if (out := how.get("out")) is not None else None
-        with models_for([name_of(reader)], how.pop("models", None), cassette=cassette) as models:
+        cassette = factory.file_beside(out, factory.CASSETTE) if (out := how.get("out")) is not None else None
+        with factory.models_for([factory.name_of(reader)], how.pop("models", None), cassette=cassette) as models:
             return run_sync(self.examine_async(reader, set, models=models, **how))
 
     async def examine_async(
@@ -358,7 +360,7 @@ class Workspace:
         agent = self.reader(reader, models, out)
         file = None if out is None else Path(out)
         if file is not None:
-            claim(file, header := header or self.exam_header(name_of(reader), set))
+            claim(file, header := header or self.exam_header(factory.name_of(reader), set))
         asked = questions, agent, file, self.settings, concurrency
         rows = await examine(self.store, self.engine, *asked, tick, header.conversation or "" if header else "")
         return Exam(rows, await examine_without(*asked) if alone and self.is_public else [])
@@ -379,7 +381,8 @@ class Workspace:
         """
         from kbgym.agents.external.agent import KEPT
 
-        return agent_of(name, "reader", models, kept=None if out is None else file_beside(out, KEPT), **self.told)
+        kept = None if out is None else factory.file_beside(out, KEPT)
+        return factory.agent_of(name, "reader", models, kept=kept, **self.told)
 
     def kept_place(self, header: ExamHeader) -> Path | None:
         """Return the file of an exam in its run; None if the run cannot be written or the questions are foreign."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 
-import click
 import msgspec
 
 from kbgym.api import open
@@ -34,12 +33,6 @@ T = TypeVar("T")
 
 @verb("learn")
 @place("STORE", type=STORE)
-@click.option("--traffic", type=click.Path(path_type=Path, dir_okay=False), help="Learn from questions with answers.")
-@click.option("--agenda", is_flag=True, help="List the keys to index next; changes nothing.")
-@click.option("--idle", is_flag=True, help="Work off the agenda; no question is asked.")
-@click.option("--report", "as_digest", is_flag=True, help="Print a report of learning as Markdown.")
-@click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="With --idle: action limit.")
-@click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions per window.")
 @serving_options
 def command(
     place: str, traffic: Path | None, agenda: bool, idle: bool, as_digest: bool, budget: int, window: int, **flags: Any

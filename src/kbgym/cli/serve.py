@@ -42,12 +42,6 @@ serving_options = flags(
 
 @verb("serve")
 @place("STORE", type=STORE)
-@click.option("--mcp", "over_mcp", is_flag=True, help="MCP on standard input and output, for one client.")
-@click.option("--http", "address", metavar="HOST:PORT", help="HTTP and, at /mcp, streamable HTTP MCP.")
-@click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
-@click.option("--new-token", metavar="NAME", help="Create a token for a client with this name and --role, and exit.")
-@click.option("--revoke", "revoked", metavar="NAME", help="Revoke a client's token, also on a running server.")
-@click.option("--no-auth", is_flag=True, help="Accept every client on this machine with --role. Loopback only.")
 @options("view", "client", "expires", "question", "tokens", "cors", "rate_limit", "max_sessions", "search")
 @serving_options
 def command(

@@ -25,6 +25,7 @@ import msgspec
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from kbgym.cli import read_table
 from kbgym.errors import BadInput
 
 FILE = "kbgym.toml"
@@ -39,6 +40,10 @@ _TYPES: dict[str, Any] = {
     "count": click.IntRange(min=1),
     "number": click.IntRange(min=0),
     "amount": click.FloatRange(min=0),
+    "existing": click.Path(path_type=Path, exists=True),
+    "directory": click.Path(path_type=Path, file_okay=False),
+    "port": click.IntRange(0, 65535),
+    "seconds": click.FloatRange(min=0.05),
 }
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,20 +58,38 @@ class SettingInfo(NamedTuple):
     default: Any
 
 
-def _declared() -> dict[str, SettingInfo]:
-    """Read the declarations of all settings."""
-    found: dict[str, SettingInfo] = {}
-    tables = tomllib.loads(Path(__file__).with_name("settings.toml").read_text(encoding="utf-8"))
-    for table, entries in tables.items():
-        for key, about in entries.items():
-            type = about.get("type", "text")
-            known = click.Choice(type) if isinstance(type, list) else _TYPES[type]
-            table_name = "" if table == "project" else table
-            found[key] = SettingInfo(table_name, about["help"], known, about.get("flag", False), about.get("default"))
-    return found
+def _type(named: str | list[str]) -> Any:
+    return click.Choice(named) if isinstance(named, list) else _TYPES[named]
 
 
-KEYS = _declared()
+KEYS = {
+    key: SettingInfo(
+        "" if table == "project" else table,
+        about["help"],
+        _type(about.get("type", "text")),
+        about.get("flag", False),
+        about.get("default"),
+    )
+    for table, entries in read_table("settings.toml").items()
+    for key, about in entries.items()
+}
+_FLAGS = read_table("flags.toml")
+
+
+def own_flags(verb: str) -> Callable[[F], F]:
+    """Add the flags that `flags.toml` declares for a verb."""
+    return flags(*(_flag(name, **about) for name, about in _FLAGS.get(verb, {}).items()))
+
+
+def _flag(flag: str, **about: Any) -> Callable[[F], F]:
+    type, given = about.pop("type", None), [f"--{flag}"]
+    given += [about.pop(one) for one in ("short", "name") if one in about]
+    about.setdefault("show_default", "default" in about)
+    if type == "flag":
+        return click.option(*given, is_flag=True, **about)
+    return click.option(*given, type=_type(type) if type else None, **about)
+
+
 # Values that run code or redirect an API key: a file may give them only if the user has accepted that file.
 _GUARDED = ("agent", "reader", "curator", "judge", "base_url")
 
@@ -179,6 +202,7 @@ class Command(click.Command):
 
     def __init__(self, *names: Any, **more: Any) -> None:
         super().__init__(*names, **more)
+        self.params.sort(key=lambda one: not one.required)
         self.settings = verb_settings(self)
         if not self.settings:
             return

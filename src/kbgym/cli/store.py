@@ -13,7 +13,6 @@ from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.main import Verbs
 from kbgym.cli.settings import options, place
 from kbgym.errors import BadInput
-from kbgym.search.factory import index_kind
 from kbgym.store import ledger
 from kbgym.store.export import FORMATS, export
 from kbgym.trace import shown
@@ -36,7 +35,6 @@ def command() -> None:
 @verb("search")
 @place("STORE")
 @click.argument("query")
-@click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
 @options("embedder", "search")
 def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
     """Search a store as an agent would.
@@ -55,7 +53,6 @@ def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
 @verb("read")
 @place("STORE")
 @click.argument("id", metavar="ID")
-@click.option("--source", "with_source", is_flag=True, help="Also show its position in the original files.")
 def read_command(place: str, id: str, with_source: bool) -> Printed:
     """Show a document with its links in both directions and its provenance.
 
@@ -98,7 +95,7 @@ _MEANING: dict[str, str] = {
 @verb("stats")
 @place("STORE")
 def stats_command(place: str) -> Printed:
-    """Count documents, links and provenance exactly, and describe the search index.
+    """Count documents, links and provenance exactly.
 
     \b
     Example:
@@ -109,30 +106,24 @@ def stats_command(place: str) -> Printed:
         counts = msgspec.to_builtins(ledger(store))
         lines = [f"{name:<20} {count:>9,}  {_MEANING.get(name, '')}".rstrip() for name, count in counts.items()]
         result = {**counts, "hash": store.fingerprint}
-        if opened.folder is not None:
-            kind = index_kind(len(store))
-            result["index"] = {"kind": kind}
-            lines.append(f"{'index':<20} {kind:>9}")
     return result, "\n".join(lines)
 
 
 @verb("export")
 @place("STORE")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="A file; for csv a folder.")
-@click.option("--formulas", is_flag=True, help="CSV as it is, also what a spreadsheet would carry out.")
-def export_command(place: str, format_: str, out: Path, formulas: bool) -> Printed:
-    """Write a store for other programs: JSON lines, GraphML or CSV, all or nothing.
+def export_command(place: str, format_: str, out: Path) -> Printed:
+    """Write a store for other programs: JSON lines or CSV, all or nothing.
 
-    In CSV, text that a spreadsheet would read as a formula is quoted, unless --formulas is given.
+    In CSV, text that a spreadsheet would read as a formula is prefixed with a quote.
 
     \b
     Example:
-      kbgym store export runs/first --format graphml --out first.graphml
+      kbgym store export runs/first --format csv --out first
     """
     with open(place) as opened:
         store = opened.store
-    export(store, format_, out, formulas)
+    export(store, format_, out)
     result = {"out": str(out), "format": format_, "documents": len(store), "links": store.links}
     return result, f"{out}: {len(store):,} documents, {store.links:,} links."
 
@@ -143,7 +134,7 @@ def export_command(place: str, format_: str, out: Path, formulas: bool) -> Print
 def copy_command(source: str, target: str) -> Printed:
     """Copy a STORE with its whole history to TARGET, a folder or a postgresql:// URL: the same trace, the same hash.
 
-    Only the store is copied, not a run's questions, exams and snapshots. A non-empty TARGET is refused.
+    Only the store is copied, not a run's questions and exams. A non-empty TARGET is refused.
      STORE@57 is copied with its history up to iteration 57.
 
     \b

@@ -139,7 +139,7 @@ def table_values(table: Table) -> dict[str, Any]:
     def cell(one: Cell | None) -> dict[str, Any] | None:
         return None if one is None else picked(one, "id", "text", "value", "low", "high", "formula")
 
-    lines = [{**picked(ln, "head", "paper"), "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
+    lines = [{"head": ln.head, "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
     return {**picked(table, "name", "title", "columns", "caption", "sentence", "head"), "lines": lines}
 
 

@@ -17,15 +17,16 @@ from itertools import accumulate, combinations, dropwhile, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kbgym.backends.postgres.cache import LRUCache
 from kbgym.backends.postgres.tables import drop_derived, highest, is_labelled, make_once
 from kbgym.progress import ProgressCallback
 from kbgym.search.bm25 import BM25Index, Weighed, WordIndex, WordPart, weigh
-from kbgym.search.cache import LRUCache
 from kbgym.search.index import Hit, Layered
 from kbgym.search.terms import terms
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.base import DatabaseBase
+    from kbgym.backends.postgres.prefetch import Prefetch
     from kbgym.backends.postgres.server import Connection
 
 _LABEL = "terms of kbgym, 2"  # increment if the terms or tables change
@@ -80,6 +81,8 @@ class DatabaseWords(Layered, WordIndex):
     Reads from the base are thread-safe and cached, so `ahead` and `read` may prefetch them in another thread before a
     search that must not block.
     """
+
+    prefetch: Prefetch
 
     def __init__(self, base: DatabaseBase, tick: ProgressCallback | None = None) -> None:
         super().__init__(base, BM25Index(), BM25Index())

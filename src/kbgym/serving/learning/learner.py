@@ -22,7 +22,6 @@ from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
 from kbgym.gym.grading import abstains, score
 from kbgym.gym.policy import Agent, Backward, Policy, View
-from kbgym.search.live import LiveEngine
 from kbgym.serving.clients import PerClient, Refusal
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.question_log import (
@@ -75,8 +74,7 @@ class Online:
 
     def warm(self) -> None:
         """Load the embedding model in the background."""
-        if isinstance(engine := self.live.environment.engine, LiveEngine):
-            engine.embedding.warm()
+        self.live.environment.engine.warm()
 
     async def record(self, events: Callable[[int], Sequence[Event]]) -> None:
         """Record the events of the next iteration as one transaction, and wait until it is durable."""

@@ -18,7 +18,6 @@ from kbgym.gym.environment import Environment
 from kbgym.gym.policy import Backward
 from kbgym.progress import ProgressCallback
 from kbgym.search.factory import engine_for, live_engine_for
-from kbgym.search.live import LiveEngine
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.learner import Online, cooperative
 from kbgym.serving.learning.question_log import QuestionLog
@@ -168,8 +167,7 @@ async def learn_traffic(
 def flat_environment(live: LiveStore) -> Environment:
     """Return an environment of the frozen initial store."""
     store, engine = live.initial.copy().freeze(), live.environment.engine
-    assert isinstance(engine, LiveEngine)
-    flat = engine_for(store, engine.embedding.embedder, search=engine.kind, beside=engine.beside)
+    flat = engine_for(store, engine.embedder, search=engine.kind, beside=engine.beside)
     return Environment(store, flat, ranking=live.environment.ranking)
 
 

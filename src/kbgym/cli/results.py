@@ -1,19 +1,24 @@
-"""`kbgym audit`: the health of a store on one screen, for any world."""
+"""`kbgym audit`, `report` and `view`: the health of a store on one screen, and results as files or a page."""
 
 from __future__ import annotations
 
 import contextlib
+import webbrowser
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kbgym.analysis.audit import Audit, Index
+from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.health import Health, Suspect, advice, health
-from kbgym.analysis.index_use import Accounting, account, accounts, advised, openings, use_line
+from kbgym.analysis.index_use import account, accounts, advised, openings
+from kbgym.analysis.report import write_report
 from kbgym.api import open
-from kbgym.cli.common import Printed, verb
+from kbgym.canonical import read_value, refuse_links
+from kbgym.cli.common import Printed, emit, verb
 from kbgym.cli.main import VERBS
+from kbgym.cli.serve import check_installed
 from kbgym.cli.settings import place
 from kbgym.errors import BadInput
 from kbgym.trace.backend import StoreBackend
@@ -27,8 +32,7 @@ INCOMPLETE, MISSING = 12, 5
 
 @verb("audit")
 @place("STORE")
-@click.option("--world", type=click.Path(path_type=Path), help="The world of the store.  [a run's own]")
-def command(place: str, world: Path | None) -> Printed:
+def audit_command(place: str, world: Path | None) -> Printed:
     """Report on a STORE: coverage, quality of its indexes, damage, next steps.
 
     Indexes are scored where the world knows its facts; elsewhere links are only suspected, and the text says so.
@@ -54,7 +58,7 @@ def command(place: str, world: Path | None) -> Printed:
                 accounted = account(opened.run.folder, opened.store)
     advices = [*advice(found, opened.name), *(advised(accounted, opened.name) if accounted else ())]
     proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advices]
-    screen = _screen(found, opened.name, began, proposals, _use(accounted) if accounted else [])
+    screen = _screen(found, opened.name, began, proposals)
     asked = {"sets": accounted.sets, "n": accounted.n} if accounted else None
     result = {**as_values(found, proposals), "exams": asked, "indexes": accounts(found.audit, used, accounted)}
     return result, "\n".join(screen)
@@ -90,18 +94,7 @@ def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
     }
 
 
-def _use(accounted: Accounting) -> list[str]:
-    """Return lines on the documents with the largest estimated gain and loss."""
-    opened = [one for one in accounted.indexes if one.questions]
-    lines = [
-        f"opened by {accounted.n} exam questions ({', '.join(accounted.sets)}): {len(opened):,} of "
-        f"{len(accounted.indexes):,} written documents; estimated from transcripts, against the flat store:"
-    ]
-    lines += [f"  gave {use_line(one)}" for one in [one for one in opened if one.useful][:SHOWN]]
-    return lines + [f"  cost {use_line(one)}" for one in accounted.harmful[:SHOWN]]
-
-
-def _screen(found: Health, place: str, began: dict[str, str], proposals: list[str], use: list[str]) -> list[str]:
+def _screen(found: Health, place: str, began: dict[str, str], proposals: list[str]) -> list[str]:
     counts, audit = found.ledger, found.audit
     lines = [
         f"{place}: {counts.documents:,} documents ({counts.authored:,} authored, {counts.edited:,} edited), "
@@ -120,7 +113,6 @@ def _screen(found: Health, place: str, began: dict[str, str], proposals: list[st
     lines += ["", *_quality(audit)]
     lines += _links("wrong links" if audit.resolved else "suspected links", found.suspects)
     lines += _incomplete(found.incomplete, began)
-    lines += use
     return [*lines, "", "What to do next:", *(f"- {line}" for line in proposals or ["Nothing: all is in order."])]
 
 
@@ -172,3 +164,67 @@ def _short(text: str, most: int = 60) -> str:
 def _line(sentence: str, command: str) -> str:
     text = sentence[0].upper() + sentence[1:]
     return f"{text}: kbgym {command}" if command else f"{text}."
+
+
+# -- report and view --------------------------------------------------------------------------------------------------
+
+
+@verb("report")
+@place("EXPERIMENT_OR_RUN", type=click.Path(path_type=Path))
+def report_command(place: Path, out: Path | None, cell: str | None) -> Printed:
+    """Write report.html (one file, no network), tables/*.csv and cells.json.
+
+    Takes an experiment, or a run with exams such as `kbgym demo` leaves.
+
+    \b
+    Examples:
+      kbgym report exp/paper
+      kbgym report exp/paper --explain gradient/trained-paper/both/rho
+    """
+    folder = out or place / "report"
+    known = folder / "cells.json"
+    if cell is None or not known.exists():
+        refuse_links(place)
+        write_report(place, folder)
+    if cell is not None:
+        cells = read_value(known, dict[str, Cell])
+        lines, found = explain(place, cells, cell), cells[cell]
+        return {"cell": cell, "value": found.value, "formula": found.formula, "text": "\n".join(lines)}, lines
+    numbers = len(read_value(known, dict[str, Cell]))
+    page = folder / "report.html"
+    result = {"report": str(page), "cells": numbers}
+    text = f"{page}: {numbers:,} numbers, each with an id.\nWhere one came from: kbgym report {place} --explain ID"
+    return result, text
+
+
+@verb("view")
+@place("RUN...", name="folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+def view_command(folders: tuple[Path, ...], port: int, open_browser: bool, world: Path | None) -> None:
+    """Serve a local page on a RUN: gains, the store, its map, every question, and live progress.
+
+    RUN is a run, an experiment or a store; several may be given. The page is served to this machine only, needs no
+    network and changes nothing. Press Ctrl-C to stop.
+
+    \b
+    Examples:
+      kbgym view runs/demo
+      kbgym view runs/demo runs/other stores/b3 --open
+    """
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput(f"{folder} is no folder.")
+    check_installed()
+    from kbgym.serving.server import listen, serve
+    from kbgym.viewer.app import guarded, make_viewer, warm
+    from kbgym.viewer.places import ViewedPlaces
+
+    places = ViewedPlaces(folders, world)
+    app = guarded(make_viewer(places))
+    listening, address = listen("127.0.0.1", port, 128)
+    url = f"{address}/"
+    emit({"url": url}, f"Look at {url} (Ctrl-C ends it).")
+    warm(places)
+    if open_browser:
+        webbrowser.open(url)
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
+        serve(app, listening)
