@@ -144,6 +144,11 @@ class Online:
         await asyncio.shield(durable)
         return self.questions.asked[id]
 
+    def look(self, id: str, client: str | None = None) -> Asked:
+        """Return a question by id, open or answered; with `client`, only one that client asked."""
+        opened = next((mine[id] for mine in self.open_questions.values() if id in mine), None)
+        return self.find(id, client) if opened is None or client not in (None, opened.client) else opened.asked
+
     # -- feedback -----------------------------------------------------------------------------------------------------
 
     def find(self, id: str, client: str | None = None) -> Asked:

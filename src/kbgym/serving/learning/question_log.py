@@ -74,6 +74,10 @@ class OpenQuestion:
         return step
 
     @property
+    def asked(self) -> Asked:
+        return Asked(self.id, self.question, self.client, state="open", client=self.client)
+
+    @property
     def is_over(self) -> bool:
         return len(self.steps) >= self.budget or bool(self.steps and isinstance(self.steps[-1].action, Answer))
 
