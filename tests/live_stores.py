@@ -10,7 +10,7 @@ from typing import Any
 from kbgym.api.factory import embedder_named
 from kbgym.gym.actions import Action, Observation, Result
 from kbgym.search.factory import live_engine_for
-from kbgym.serving.actions import ClientSession, act
+from kbgym.serving.clients import ClientSession, act
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.trace.events import Event

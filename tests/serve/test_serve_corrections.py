@@ -20,7 +20,7 @@ from kbgym.api import import_corpus
 from kbgym.cli.main import run
 from kbgym.gym.actions import Add, Search
 from kbgym.integrations.client import connect
-from kbgym.serving.actions import ClientSession, Refusal, act
+from kbgym.serving.clients import ClientSession, Refusal, act
 from kbgym.serving.corrections import Outcome, forget, teach, undo
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.report import standing

@@ -15,7 +15,7 @@ from serving import HASH, family_store, opened
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.gym.actions import Action, Add, Delete, Done, Edit, LinkMany, Search
 from kbgym.gym.policy import PlannedPolicy, Steps, View
-from kbgym.serving.actions import ClientSession, act
+from kbgym.serving.clients import ClientSession, act
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.setup import held_out_questions, open_online
 from kbgym.store import Store

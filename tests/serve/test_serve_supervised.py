@@ -11,7 +11,7 @@ from serving import family_store, opened
 
 from kbgym.gym.actions import Action, Search
 from kbgym.gym.policy import View
-from kbgym.serving.actions import Refusal
+from kbgym.serving.clients import Refusal
 from kbgym.serving.learning import learner
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import MOST_OPEN, MOST_TURNS, QuestionLog

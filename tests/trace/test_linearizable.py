@@ -22,7 +22,7 @@ from live_stores import NoSearch
 from postgres import Cluster
 
 from kbgym.gym.actions import Action, Add, Added, Correct, Corrected, Delete, Deleted, Edit, Edited
-from kbgym.serving.actions import ClientSession, act
+from kbgym.serving.clients import ClientSession, act
 from kbgym.store import Store, source
 from kbgym.trace.backend import open_backend, save_store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Imported, RolledBack

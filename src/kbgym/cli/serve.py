@@ -193,7 +193,7 @@ async def _stdio(
             with contextlib.suppress(InUse):
                 online = await asyncio.to_thread(opened)
         live = online.live if online is not None else await asyncio.to_thread(reading)
-        from kbgym.serving.actions import ClientSession, Results
+        from kbgym.serving.clients import ClientSession, Results
         from kbgym.serving.tool_calls import Caller
 
         if online is not None:

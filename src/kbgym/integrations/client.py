@@ -18,7 +18,7 @@ import msgspec
 
 from kbgym.canonical import decode, encode
 from kbgym.errors import BadInput, Failed
-from kbgym.serving.actions import ClientSession, DocumentResult, Refusal, Results, SearchQuery
+from kbgym.serving.clients import ClientSession, DocumentResult, Refusal, Results, SearchQuery
 from kbgym.serving.corrections import LESSONS, Outcome, converted
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.setup import open_live, open_online

@@ -56,19 +56,16 @@ class Comparison(msgspec.Struct, frozen=True):
         return html_table(f"n = {self.n}: {found.sentence}", rows)
 
 
-class Picture(msgspec.Struct, frozen=True):
+class Picture(str):
     """A figure as SVG; notebooks show it, `save` writes it."""
 
-    data: str
-
-    def _repr_svg_(self) -> str:
-        return self.data
+    _repr_svg_ = str.__str__
 
     def __repr__(self) -> str:
-        return f"<Picture, SVG, {len(self.data):,} bytes>"
+        return f"<Picture, SVG, {len(self):,} bytes>"
 
     def save(self, path: str) -> None:
-        Path(path).write_text(self.data, encoding="utf-8")
+        Path(path).write_text(self, encoding="utf-8")
 
 
 def compare(here: Workspace, there: Workspace, set: str, reader: Player) -> Comparison:

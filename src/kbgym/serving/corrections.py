@@ -18,7 +18,7 @@ from msgspec import Meta
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Delete, Unlink
 from kbgym.gym.policy import Backward
-from kbgym.serving.actions import ClientSession, Id, Line, Note, Refusal, act
+from kbgym.serving.clients import ClientSession, Id, Line, Note, Refusal, act
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import new_id, plain_line
 from kbgym.serving.learning.teacher import Teacher

@@ -25,7 +25,7 @@ from kbgym.gym.actions import Action, Invalid, Search, shown_by
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import ROLES, Role, parse
 from kbgym.serving import openapi
-from kbgym.serving.actions import (
+from kbgym.serving.clients import (
     ActionOutcome,
     ClientSession,
     DocumentResult,
@@ -158,12 +158,12 @@ class Api:
             raise Refusal("conflict", "actions without an answer; open the question with reader caller instead.")
         if asking.reader == "caller":
             opened = await self.online.open(question, client.name)
-            return _reply(Asked(opened.id, opened.question, client.name, state="open"), client)
+            return _reply(opened.asked, client)
         return _reply(await self.online.ask(question, client.name), client)
 
     async def question(self, request: Request) -> Response:
         client = _client(request)
-        found = self.online.find(request.path_params["id"], None if client.role == "curator" else client.name)
+        found = self.online.look(request.path_params["id"], None if client.role == "curator" else client.name)
         return _reply(found, client)
 
     async def answer(self, request: Request) -> Response:

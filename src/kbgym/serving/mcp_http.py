@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kbgym.mcp import Malformed, Toolbox, parse_message, reply
-from kbgym.serving.actions import PerClient
+from kbgym.serving.clients import PerClient
 from kbgym.serving.middleware import read_json, refuse
 
 SESSION = "mcp-session-id"

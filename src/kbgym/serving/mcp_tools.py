@@ -14,7 +14,7 @@ from kbgym.gym.tools import Role, Tool, tools_of
 from kbgym.mcp import ToolResult
 
 if TYPE_CHECKING:
-    from kbgym.serving.actions import Results
+    from kbgym.serving.clients import Results
     from kbgym.serving.learning.learner import Online
     from kbgym.serving.tool_calls import Caller
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from kbgym.gym.actions import Result
 from kbgym.gym.tools import MOST_PAGE, MOST_TARGETS, ROLES, TOOLS, Role
-from kbgym.serving.actions import DocumentResult, Id, Line, Note
+from kbgym.serving.clients import DocumentResult, Id, Line, Note
 
 Handler = Callable[[Request], Awaitable[Response]]
 _FIELDS: dict[str, tuple[Any, ...]] = {

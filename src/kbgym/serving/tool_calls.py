@@ -15,7 +15,7 @@ from kbgym.gym.actions import Answer, Error, Invalid, Read, Search, shown_by
 from kbgym.gym.tools import ROLES, Role, Tool, parse
 from kbgym.mcp import ToolResult
 from kbgym.sanitize import safe_text
-from kbgym.serving.actions import ClientSession, DocumentResult, Refusal, Results, SearchQuery, act
+from kbgym.serving.clients import ClientSession, DocumentResult, Refusal, Results, SearchQuery, act
 from kbgym.serving.corrections import LESSONS, converted
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Asked
@@ -177,13 +177,13 @@ def _told(found: Blame | None, role: Role) -> str:
     if found is None or not found.changes:
         return "made when the store was built" if found else "written or changed by an agent"
     first, last = found.changes[0], found.changes[-1]
-    told = f"{first.kind} {_by(visible(first.by, role))}"
-    if len(found.changes) > 1:
-        told += f", changed {len(found.changes) - 1} times since, last ({last.kind}) {_by(visible(last.by, role))}"
-    return told
+    times = len(found.changes) - 1
+    since = f", changed {times} times since, last ({last.kind}) {_by(last.by, role)}" if times else ""
+    return f"{first.kind} {_by(first.by, role)}{since}"
 
 
-def _by(author: Author) -> str:
-    by = f" by {author.agent}" if author.agent else ""
-    asked = f' after "{author.text}"' if author.text else ""
-    return f"in iteration {author.iteration}{by}{asked}"
+def _by(author: Author, role: Role) -> str:
+    shown = visible(author, role)
+    by = f" by {shown.agent}" if shown.agent else ""
+    asked = f' after "{shown.text}"' if shown.text else ""
+    return f"in iteration {shown.iteration}{by}{asked}"

@@ -81,19 +81,11 @@ def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
         seeds = ", ".join(str(one) for one in place.seeds)
         epochs = f"{settings.epochs} epoch{'s' if settings.epochs != 1 else ''}"
         rows.append(("Training", f"{settings.questions} questions", f"{epochs}, seed {seeds}"))
-    trainings = place.trained(seed).values()
-    for trained in trainings:
-        counts, share = ledger(trained.store), coverage(trained.store).direct
-        spent = spend(trained, ())
-        actions = f"{spent['actions']:,} actions"
+    for trained in place.trained(seed).values():
+        counts, share, spent = ledger(trained.store), coverage(trained.store).direct, spend(trained, ())
         money = "no model, no cost" if _reference(place) else _money(spent["cost"])
-        if len(trainings) > 1:
-            note = f"{counts.links:,} links, {share:.1%} covered; {actions}, {money}"
-            rows.append((trained.label, f"{counts.authored:,} indexes", note))
-        else:
-            rows.append((trained.label, f"{counts.authored:,} indexes", f"{counts.links:,} links"))
-            rows.append(("Coverage", f"{share:.1%}", "of the originals are under an index"))
-            rows.append(("Training spent", actions, money))
+        note = f"{counts.links:,} links, {share:.1%} of the originals covered; {spent['actions']:,} actions, {money}"
+        rows.append((trained.label, f"{counts.authored:,} indexes", note))
     if place.kind == "store":
         counts = ledger(place.viewed(seed).store)
         authored, orphans = f"{counts.authored:,} written on top of the originals", f"{counts.orphans:,} orphans"

@@ -25,10 +25,10 @@ PAGES = 4  # of an agent's results to show for a query
 def brief(viewed: ViewedStore, id: str) -> dict[str, Any]:
     """Return a document as a line: id, text, kind."""
     found: dict[str, Any] = {"id": id, "text": viewed.text(id), "kind": viewed.kind_of(id)}
-    if id in viewed.store and (links := len(viewed.store[id].links)):
-        found["links"] = links
-    if id in viewed.store and (by := viewed.store.superseded_by(id)):
-        found["superseded_by"] = list(by)
+    if id in viewed.store:
+        found["links"] = len(viewed.store[id].links)
+        if by := viewed.store.superseded_by(id):
+            found["superseded_by"] = list(by)
     return found
 
 

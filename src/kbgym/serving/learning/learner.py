@@ -22,7 +22,7 @@ from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
 from kbgym.gym.grading import abstains, score
 from kbgym.gym.policy import Agent, Backward, Policy, View
-from kbgym.serving.actions import PerClient, Refusal
+from kbgym.serving.clients import PerClient, Refusal
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.question_log import (
     MOST_OPEN,
@@ -143,6 +143,11 @@ class Online:
             durable = live.commit()
         await asyncio.shield(durable)
         return self.questions.asked[id]
+
+    def look(self, id: str, client: str | None = None) -> Asked:
+        """Return a question by id, open or answered; with `client`, only one that client asked."""
+        opened = next((mine[id] for mine in self.open_questions.values() if id in mine), None)
+        return self.find(id, client) if opened is None or client not in (None, opened.client) else opened.asked
 
     # -- feedback -----------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import normalise
 from kbgym.gym.policy import Agent, Backward, Forward, Turn
 from kbgym.gym.tools import parse
-from kbgym.serving.actions import Refusal
+from kbgym.serving.clients import Refusal
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Graded, Noted, Phase
 from kbgym.trace.live import Snapshot
@@ -72,6 +72,10 @@ class OpenQuestion:
             raise Refusal("invalid", step.result.message)
         self.steps.append(step)
         return step
+
+    @property
+    def asked(self) -> Asked:
+        return Asked(self.id, self.question, self.client, state="open", client=self.client)
 
     @property
     def is_over(self) -> bool:

@@ -1,4 +1,4 @@
-"""Actions of clients on the live store, and documents as structured values.
+"""Clients of a live store: their sessions and actions, and documents as structured values.
 
 A session is one conversation of a client: its token's name and, if it gives one, a session name. It remembers the text
 (and, once read, the links) of each document as the client last saw it, which makes edits optimistic: an edit of a
@@ -18,26 +18,8 @@ import msgspec
 from cachetools import LRUCache
 from msgspec import Meta
 
-from kbgym.gym.actions import (
-    Action,
-    Added,
-    Delete,
-    Edit,
-    Error,
-    Found,
-    Invalid,
-    Link,
-    LinkMany,
-    Merged,
-    Observation,
-    Opened,
-    Result,
-    Search,
-    ShownDocument,
-    Unlink,
-    changed_in,
-    shown_by,
-)
+from kbgym.gym import actions
+from kbgym.gym.actions import Action, Result, changed_in, shown_by
 from kbgym.gym.environment import Environment, Step
 from kbgym.gym.tools import MOST_PAGE, MOST_TEXT, PAGE_SIZE, Role, check, is_editing
 from kbgym.search.ranking import corrections_first
@@ -108,7 +90,7 @@ class ClientSession:
     def stale(self, action: Action, store: Store) -> str | None:
         """Return the id of the document an edit would change if it differs from what this client saw."""
         match action:
-            case Edit(id) | Delete(id) | Link(id) | LinkMany(id) | Unlink(id):
+            case actions.Edit(id) | actions.Delete(id) | actions.Link(id) | actions.LinkMany(id) | actions.Unlink(id):
                 same = _same(self._seen[id], store[id]) if id in self._seen and id in store else not self.forgotten
                 if id in store and not same:
                     return id
@@ -117,16 +99,16 @@ class ClientSession:
     def saw(self, result: Result, store: Store) -> None:
         """Remember what a result showed: whole documents if read or changed, texts if searched."""
         match result:
-            case Found():
+            case actions.Found():
                 for id in shown_by(result):
                     self._note(id, store, False)
-            case Opened(id, links):
+            case actions.Opened(id, links):
                 for target in links:
                     self._note(target, store, False)
                 self._note(id, store, True)
-            case Added(id):
+            case actions.Added(id):
                 self._note(id, store, True)
-            case Merged(into):
+            case actions.Merged(into):
                 self._note(into, store, False)
             case _:
                 changed = getattr(result, "id", None) or getattr(result, "source", None)
@@ -209,7 +191,7 @@ async def _act(live: LiveStore, session: ClientSession, action: Action) -> Actio
             return _conflict(live, session, action, stale)
         step = await live.environment.carry_out(action)
         session.saw(step.result, live.store)
-        if is_editing(step.action) and not isinstance(step.result, Error):
+        if is_editing(step.action) and not isinstance(step.result, actions.Error):
             number = live.iteration + 1
             live.record(Began(number, "serve", session.client))
             live.record(Acted(number, "serve", 1, step.action, step.result, step.verdict), step.observation)
@@ -229,8 +211,8 @@ def _conflict(live: LiveStore, session: ClientSession, action: Action, id: str) 
     links = f"It links to {', '.join(record.links)}." if record.links else "It links to nothing."
     message = f"[{id}] has changed since you saw it; nothing was done. It now reads:"
     shown = f"Conflict: {message}\n[{id}] {record.text}\n{links}"
-    observation = Observation(shown, (ShownDocument(id, record.text),))
-    return ActionOutcome(Step(action, Error(message), observation), live.iteration, True)
+    observation = actions.Observation(shown, (actions.ShownDocument(id, record.text),))
+    return ActionOutcome(Step(action, actions.Error(message), observation), live.iteration, True)
 
 
 # -- results ----------------------------------------------------------------------------------------------------------
@@ -323,10 +305,10 @@ class Results:
 
     async def search(self, session: ClientSession, given: SearchQuery) -> ActionOutcome:
         """Search as the tool does, or with another number of results or a filter."""
-        live, action = self.live, check(Search(given.query, given.page), "reader")
-        if isinstance(action, Invalid):
+        live, action = self.live, check(actions.Search(given.query, given.page), "reader")
+        if isinstance(action, actions.Invalid):
             raise Refusal("invalid", action.reason)
-        assert isinstance(action, Search)
+        assert isinstance(action, actions.Search)
         if given.is_plain:
             return await act(live, session, action, "reader")
         await live.prepare([action])
@@ -334,7 +316,7 @@ class Results:
         async with live.read():
             environment = live.environment
             kept = corrections_first([id for id in ids if id in environment.store], environment.store.superseded_by)
-            result = Found(tuple(kept), given.page)
+            result = actions.Found(tuple(kept), given.page)
             session.saw(result, environment.store)
             return ActionOutcome(Step(action, result, environment.observed(result)), live.iteration)
 
