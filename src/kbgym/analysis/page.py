@@ -57,7 +57,6 @@ class Report(msgspec.Struct, frozen=True):
 
 # The page is self-contained and runs no scripts, whatever text it holds.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-STYLE = (files("kbgym.analysis") / "page.css").read_text(encoding="utf-8")
 
 
 def to_html(report: Report) -> str:
@@ -67,14 +66,13 @@ def to_html(report: Report) -> str:
         f"<section><h2>{escape(section.title)}</h2>{''.join(_part(part) for part in section.parts)}</section>"
         for section in report.sections
     )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{escape(report.title)}</title><style>\n{STYLE}</style></head><body><main>"
-        f'<h1>{escape(report.title)}</h1><p class="statement">{escape(report.statement)}</p>{notes}'
-        f"<nav>{links}</nav>{body}</main></body></html>\n"
-    )
+    title, statement = escape(report.title), escape(report.statement)
+    fields = {"title": title, "statement": statement, "notes": notes, "links": links, "body": body}
+    return _kept("page.html").format(policy=POLICY, style=_kept("page.css"), **fields)
+
+
+def _kept(name: str) -> str:
+    return (files("kbgym.analysis") / name).read_text(encoding="utf-8")
 
 
 def _code(text: str) -> str:
