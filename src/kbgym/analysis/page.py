@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import tomllib
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -136,15 +137,8 @@ def sections(*found: tuple[str, Sequence[Table | Figure | None]]) -> tuple[Secti
 
 # -- figures ----------------------------------------------------------------------------------------------------------
 
-# The Okabe-Ito palette, which is colour-blind safe; groups also differ by marker.
-GROUP_STYLE = {
-    "trained": ("#0072B2", "o"),
-    "both": ("#009E73", "s"),
-    "one": ("#E69F00", "^"),
-    "neither": ("#D55E00", "D"),
-    "unseen": ("#E69F00", "^"),
-}
-OTHER_STYLE = ("#CC79A7", "v")  # a question set that is no group of the gradient
+# Colour and marker by group; `other` is a question set that is no group of the gradient.
+GROUP_STYLE: dict[str, list[str]] = tomllib.loads(_kept("groups.toml"))
 
 
 def plotting() -> Any:
@@ -173,7 +167,7 @@ def gradient_dots(results: Results) -> str:
     arms = [arm for arm in results.arms if arm not in ("flat", "nostore")]
     figure, axes = plotting().subplots(1, 2, figsize=(11.0, 1.2 + 0.62 * len(arms)), sharey=True)
     for place, group in enumerate(results.groups):
-        colour, marker = GROUP_STYLE.get(group, OTHER_STYLE)
+        colour, marker = GROUP_STYLE.get(group, GROUP_STYLE["other"])
         rows = [row + 0.17 * (place - (len(results.groups) - 1) / 2) for row in range(len(arms))]
         for axis, measure in zip(axes, (ratio_of, gain_of), strict=True):
             found = [measure(results, results.pairs(arm, group)).interval for arm in arms]
