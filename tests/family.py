@@ -11,7 +11,7 @@ import msgspec
 
 from kbgym.store import Record, Store, source
 from kbgym.worlds.people.population import Person
-from kbgym.worlds.people.sentences import write
+from kbgym.worlds.people.sentences import statements
 from kbgym.worlds.world import Document, Question, World
 
 _ROWS = """
@@ -57,7 +57,8 @@ def _people() -> tuple[Person, ...]:
 
 def family(questions: tuple[Question, ...] = ()) -> World:
     people = _people()
-    return World(write(people), questions, {"kind": "people", "seed": 0, "people": msgspec.to_builtins(people)})
+    documents = tuple(Document(f"d{number:05d}", *one) for number, one in enumerate(statements(people), 1))
+    return World(documents, questions, {"kind": "people", "seed": 0, "people": msgspec.to_builtins(people)})
 
 
 def documents(world: World) -> dict[str, str]:

@@ -81,9 +81,8 @@ def _lines(values: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(value) + "\n" for value in values)
 
 
-def _agent() -> str:
-    found = blocks(ROOT / "docs" / "custom-agent.md", "python")
-    return next(code for code in found if code.startswith("# my_agent.py"))
+def _module(page: str, name: str) -> Callable[[], str]:
+    return lambda: next(code for code in blocks(ROOT / "docs" / page, "python") if code.startswith(f"# {name}"))
 
 
 FILES: dict[str, Callable[[], str]] = {
@@ -91,7 +90,8 @@ FILES: dict[str, Callable[[], str]] = {
     "dev.json": lambda: json.dumps([{**one, "evidences": [], "entity_ids": ""} for one in _hotpot()]),
     "musique_ans_v1.0_dev.jsonl": lambda: _lines(_musique()),
     "traffic.jsonl": lambda: _lines([{"question": q["question"], "answers": [q["answer"]]} for q in _hotpot()[:3]]),
-    "my_agent.py": _agent,
+    "my_agent.py": _module("custom-agent.md", "my_agent.py"),
+    "my_policy.py": _module("start-policy.md", "my_policy.py"),
     "mixed/quay.md": lambda: "# The quay\n\n<!-- a note -->\nThe quay is long. The quay has a crane.\n",
     "mixed/plan.odt": lambda: "",
     "paper-universe.json": (ROOT / "tests" / "worlds" / "paper-sample.json").read_text,
@@ -104,6 +104,6 @@ def write_files(folder: Path) -> None:
     for name, contents in FILES.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(contents(), encoding="utf-8")
-    (folder / "mixed" / "outside.txt").symlink_to(ROOT / "LICENSE")
+    (folder / "mixed" / "old.txt").write_bytes("Käpt’n\n".encode("cp1252"))
     shutil.copytree(ROOT / "examples" / "harbour" / "notes", folder / "notes")
     shutil.copy(ROOT / "examples" / "harbour" / "questions.csv", folder)

@@ -31,3 +31,17 @@ def test_every_make_target_exists():
     pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     named = set(re.findall(r"(?:^|`)make ([a-z-]+)(?=`| *#|$)", pages, re.MULTILINE))
     assert {"demo", "test", "docs"} <= named <= targets
+
+
+def test_the_image_copies_files_that_exist_and_are_not_ignored():
+    ignored = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    sources = [
+        source
+        for line in (ROOT / "Dockerfile").read_text().splitlines()
+        if line.startswith("COPY ")
+        for source in line.split()[1:-1]
+    ]
+    assert len(sources) > 8
+    for source in sources:
+        assert (ROOT / source).exists(), source
+        assert any(source == kept[1:] or source.startswith(f"{kept[1:]}/") for kept in ignored), source

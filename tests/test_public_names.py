@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,16 @@ def test_no_public_name_is_also_a_modules():
     """Importing `kbgym.NAME` would put the module in the place of what was promised."""
     modules = {path.stem for path in HOME.iterdir() if path.suffix == ".py" or path.is_dir()}
     assert modules.isdisjoint(kbgym.__all__)
+
+
+def test_every_public_class_describes_its_fields_and_methods():
+    for cls in (found for name in kbgym.__all__ if isinstance(found := getattr(kbgym, name), type)):
+        assert cls.__doc__, cls
+        for field in getattr(cls, "__struct_fields__", ()):
+            assert f"        {field}: " in cls.__doc__, f"{cls.__name__}.{field}"
+        for name, member in vars(cls).items():
+            if not name.startswith("_") and (callable(member) or isinstance(member, property | cached_property)):
+                assert member.__doc__, f"{cls.__name__}.{name}"
 
 
 # What is called, and what must come of it; a name is called twice, as a user would.

@@ -22,24 +22,32 @@ class KbgymError(Exception):
 
 
 class BadInput(KbgymError):
+    """An invalid request: a flag, a file or a folder."""
+
     exit_code = 2
 
 
 class InUse(BadInput):
-    pass
+    """Another process is writing to the store."""
 
 
 class Damaged(BadInput):
-    pass
+    """A stored file was changed: torn, edited or out of order."""
 
 
 class Incomplete(Damaged):
+    """A stored file lacks committed data."""
+
     exit_code = 1
 
 
 class Missing(KbgymError):
+    """An optional dependency is missing; the message names the command."""
+
     exit_code = 2
 
 
 class Failed(KbgymError):
+    """The request was valid, but the work could not be finished."""
+
     exit_code = 1

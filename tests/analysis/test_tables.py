@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from statistics import fmean
 
+import msgspec
 import pytest
 import scipy.stats
 from experiments import small_experiment
@@ -14,6 +15,7 @@ from experiments import small_experiment
 from kbgym.analysis.curves import learning, retention
 from kbgym.analysis.results import open_results
 from kbgym.analysis.tables import arms, stores, training
+from kbgym.trace.folder import StoreFolder
 
 GROUPS = ("trained", "both", "one", "neither")
 SEEDS = (0, 1)
@@ -138,12 +140,12 @@ def test_retention_within_budget_in_both_epochs(folder, results):
             assert found[f"retention/trained-paper/within/{name}/epoch{epoch}"].value == pytest.approx(mean)
 
 
-def test_coverage_and_links_from_the_snapshots(folder, results):
-    """The final snapshot read as plain JSON: every original some authored document points at."""
+def test_coverage_and_links_from_the_stores(folder, results):
+    """The final store as plain JSON: every original some authored document points at."""
     shares, links, per_point = [], [], []
     for seed in SEEDS:
         run = folder / f"seed-{seed}" / "trained-class"
-        records = [json.loads(line) for line in (run / "snapshots" / "40.jsonl").read_text().splitlines()]
+        records = [msgspec.to_builtins(record) for record in StoreFolder(run).store(40)]
         originals = {r["id"] for r in records if r.get("flag", "untouched") != "authored"}
         reached = {t for r in records if r.get("flag") == "authored" for t in r.get("links", [])} & originals
         total = len((run / "world" / "documents.jsonl").read_text().splitlines())

@@ -222,18 +222,6 @@ def test_a_folder_of_other_formats_says_which(capfdbinary, tmp_path):
     assert code == 2 and "a.odt" in err and ".odt: not a format that is read" in err
 
 
-def test_links_out_of_the_folder_need_follow(capfdbinary, tmp_path):
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "secret.md").write_text("Ruth is here.")
-    (tmp_path / "notes" / "a.md").symlink_to(tmp_path / "secret.md")
-    code, _, err = kbgym(capfdbinary, "import", "corpus", tmp_path / "notes", "--out", tmp_path / "w")
-    assert code == 2 and "say --set follow=true" in err
-    code, _, _ = kbgym(
-        capfdbinary, "import", "corpus", tmp_path / "notes", "--out", tmp_path / "w", "--set", "follow=true"
-    )
-    assert code == 0
-
-
 def test_an_update_says_what_it_means_for_questions_and_indexes(capfdbinary, tmp_path):
     notes, world, run_ = tmp_path / "notes", tmp_path / "w", tmp_path / "run"
     notes.mkdir()

@@ -99,7 +99,7 @@ def test_stats_is_the_ledger(kbgym: Kbgym, place: Path) -> None:
 
 @pytest.mark.parametrize(
     ("format", "files"),
-    [("jsonl", ["out"]), ("graphml", ["out"]), ("csv", ["out", "out/documents.csv", "out/links.csv"])],
+    [("jsonl", ["out"]), ("csv", ["out", "out/documents.csv", "out/links.csv"])],
 )
 def test_export(kbgym: Kbgym, place: Path, tmp_path: Path, format: str, files: list[str]) -> None:
     result = ok(kbgym("export", place, "--format", format, "--out", tmp_path / "e" / "out", "--json"))

@@ -35,10 +35,10 @@ from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.store import Record, Store, source
-from kbgym.trace.events import TUNED, Acted, Committed, Genesis, Noted, RolledBack
+from kbgym.trace.events import TUNED, Acted, Committed, Genesis, Noted, RolledBack, committed
 from kbgym.trace.folder import RECORDS
 from kbgym.trace.live import LiveStore, snapshot_of
-from kbgym.trace.replay import committed, replay
+from kbgym.trace.replay import replay
 
 WORDS = "tailor baker Mara Odo Fenn Eastmere lives near the old mill by Lund".split()
 texts = st.lists(st.sampled_from(WORDS), min_size=2, max_size=6).map(" ".join)

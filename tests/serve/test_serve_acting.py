@@ -29,7 +29,7 @@ from kbgym.gym.actions import (
     Search,
     Unlink,
 )
-from kbgym.serving.sessions import ClientSession, Sessions, act
+from kbgym.serving.actions import ClientSession, Sessions, act
 from kbgym.store import Store, source
 from kbgym.trace import log
 from kbgym.trace.folder import StoreFolder

@@ -11,6 +11,13 @@ from collections import defaultdict
 UNKNOWN = "unknown"
 SINGLE = {"job", "hobby", "city", "born", "spouse", "mother", "father"}
 
+SYMMETRIC = {"common-friend", "older-of-two"}  # swapping the two people does not change the question
+
+
+def instance(template, values):
+    """The keys of a question, without their order where it does not matter."""
+    return frozenset(values) if template in SYMMETRIC else tuple(values)
+
 
 class SentenceReader:
     def __init__(self, texts):

@@ -3,7 +3,7 @@
 from itertools import combinations, product
 
 import pytest
-from second_path import UNKNOWN, SentenceReader, as_golds
+from second_path import SYMMETRIC, UNKNOWN, SentenceReader, as_golds, instance
 
 from kbgym.worlds.people import TEMPLATES, pool
 
@@ -52,8 +52,7 @@ def test_a_pool_is_everything_that_can_be_asked_and_nothing_else(world_of, templ
     asked = {}
     for question in pool(world, template):
         assert as_golds(reader.answer(question.text)) == set(question.golds), question.id
-        keys = tuple(key.value for key in question.keys)
-        asked[frozenset(keys) if TEMPLATES[template].symmetric else keys] = question
+        asked[instance(template, [key.value for key in question.keys])] = question
     assert asked.keys() == set(askable(template, reader, people))
 
 
@@ -74,7 +73,7 @@ def askable(template, reader, people):
         yield from (frozenset((a, b)) for a in names for b in reader.friends[a])
     elif template == "oldest-child":
         yield from ((name,) for name in names if len(reader.children[name]) >= 2)
-    elif TEMPLATES[template].symmetric:
+    elif template in SYMMETRIC:
         for pair in combinations(names, 2):
             if reader.answer(text.format(*pair)) is not None:
                 yield frozenset(pair)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kbgym.store import Record, Store
 from kbgym.worlds.people.population import population
-from kbgym.worlds.people.sentences import write
+from kbgym.worlds.people.sentences import statements, write
 from kbgym.worlds.world import Document
 
 PEOPLE, PAIRS = 150, 3_000
@@ -53,7 +53,10 @@ def separates(features: Sequence[Sequence[float]], labels: Sequence[bool]) -> fl
 
 
 def documents(numbered: bool) -> tuple[Document, ...]:
-    return write(population(PEOPLE, 3), None if numbered else 3)
+    people = population(PEOPLE, 3)
+    if numbered:
+        return tuple(Document(f"d{number:05d}", *one) for number, one in enumerate(statements(people), 1))
+    return write(people, 3)
 
 
 def same_person(told: Sequence[Document]) -> float:

@@ -1,7 +1,7 @@
 """Agents by name, as given on the command line.
 
 `reference` is the deterministic reader and curator, `reference-v3` the same for benchmark v3, `general` works on any
-text, `neutral:NAME` is a rule-based reader.
+text, `neutral:NAME` and `neutral-v3:NAME` are rule-based readers.
 `llm:PROVIDER/MODEL` is a language model, `cassette:FILE` a recorded one, and `hand` a person at the terminal.
 `command:LINE` is a program that plays over MCP; `claude-code`, `codex` and others are predefined commands.
 `MODULE:NAME` is a user's own agent: a function without arguments that returns a policy for one pass.
@@ -21,7 +21,7 @@ from kbgym.agents.external.command_line import READY, is_command
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.agents.live import AtTerminal, LiveAgent
+from kbgym.agents.live import AtTerminal
 from kbgym.agents.llm.connect import Models, is_model
 from kbgym.agents.llm.policy import LLMAgent, LLMJudge
 from kbgym.agents.llm.prompting import skill_of
@@ -29,12 +29,20 @@ from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.agents.reference.v3 import ReportReader
-from kbgym.agents.reference.v3_curator import ReportCurator
+from kbgym.agents.reference.v3 import NEUTRAL_V3, ReportReader
+from kbgym.agents.reference.v3_curator import ReportAgenda, ReportCurator
 from kbgym.agents.trust import HAND, PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.gym.policy import Agenda, Agent
 from kbgym.gym.tools import Role
+
+_RULES: dict[str, dict[Role, Agent]] = {
+    "reference": {"reader": ReferenceReader, "curator": ReferenceCurator},
+    "reference-v3": {"reader": ReportReader, "curator": ReportCurator},
+    "general": {"reader": GeneralReader, "curator": GeneralCurator},
+    **{f"neutral:{name}": {"reader": reader} for name, reader in NEUTRAL.items()},
+    **{f"neutral-v3:{name}": {"reader": reader} for name, reader in NEUTRAL_V3.items()},
+}
 
 
 def make_agent(
@@ -58,45 +66,35 @@ def make_agent(
     """
     if trusted is not None:
         refuse_stranger(name, trusted)
-    if name == "reference":
-        return ReferenceReader if role == "reader" else ReferenceCurator
-    if name == "reference-v3":
-        return ReportReader if role == "reader" else ReportCurator
-    if name == "general":
-        return GeneralReader if role == "reader" else GeneralCurator
-    if name.startswith("neutral:"):
-        return _neutral(name.partition(":")[2], role)
+    if name in _RULES:
+        if role not in _RULES[name]:
+            raise BadInput(f"{name} reads; it does not curate.")
+        return _RULES[name][role]
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about))
     if name == HAND:
-        return LiveAgent(AtTerminal)
+        return AtTerminal
     if is_command(name):
         return CommandAgent(name, role, skill_of(role, strategy, about), kept)
     if name == PLAYED_LIVE:
         raise BadInput(f"the {role} here was an agent that was connected then; name another with --{role}.")
-    if ":" in name:
+    if ":" in name and not name.startswith(("neutral:", "neutral-v3:")):
         return _imported(name)
     if plugins.has("kbgym.agents", name):
         made: Agent = plugins.load("kbgym.agents", name)(role)
         return made
     raise BadInput(
-        f"there is no agent {name!r}; use reference, general, neutral:NAME, llm:openai/MODEL, "
-        f"llm:anthropic/MODEL, llm:local/MODEL, cassette:FILE, command:LINE, {', '.join(READY)}, hand "
-        "or MODULE:NAME."
+        f"there is no agent {name!r}; use {', '.join([*_RULES, *READY])}, llm:openai/MODEL, llm:anthropic/MODEL, "
+        "llm:local/MODEL, cassette:FILE, command:LINE, hand or MODULE:NAME."
     )
 
 
-def _neutral(name: str, role: Role) -> Agent:
-    if name not in NEUTRAL:
-        raise BadInput(f"there is no neutral reader {name!r}; there are {', '.join(NEUTRAL)}.")
-    if role != "reader":
-        raise BadInput(f"neutral:{name} reads; it does not curate.")
-    return NEUTRAL[name]
+AGENDAS: dict[str, type[Agenda]] = {"general": GeneralAgenda, "reference-v3": ReportAgenda}
 
 
 def make_agenda(agent: str = "reference") -> Agenda:
-    """Return an empty agenda: for any text if the agent is `general`, else for the benchmark's grammar."""
-    return GeneralAgenda() if agent == "general" else ReferenceAgenda()
+    """Return an empty agenda of these agents, by default that of the benchmark's grammar."""
+    return AGENDAS.get(agent, ReferenceAgenda)()
 
 
 def make_judge(name: str, models: Models | None = None, trusted: Collection[str] | None = None) -> LLMJudge | None:

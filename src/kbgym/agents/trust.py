@@ -17,8 +17,11 @@ from kbgym.errors import BadInput
 HAND = "hand"
 PLAYED_LIVE = "play"  # the recorded name of an agent that connected and played every pass
 NEUTRAL_READERS = ("trusting", "sceptical", "first", "overlap", "joining")
+NEUTRAL_V3_READERS = ("trusting", "sceptical", "joining")
 BUILT_IN = frozenset(
-    {"reference", "reference-v3", "general", "rule", PLAYED_LIVE, *(f"neutral:{name}" for name in NEUTRAL_READERS)}
+    {"reference", "reference-v3", "general", "rule", PLAYED_LIVE}
+    | {f"neutral:{name}" for name in NEUTRAL_READERS}
+    | {f"neutral-v3:{name}" for name in NEUTRAL_V3_READERS}
 )
 _DOES = {"llm": "ask the model {} at your cost", "cassette": "play back the file {}", "command": "run the command {}"}
 

@@ -32,8 +32,8 @@ from typing import Literal
 import msgspec
 
 from kbgym.agents.reference.language import facts, shared_key
-from kbgym.index_keys import IndexKey, KeyVocabulary, Span, tokens, words_of
-from kbgym.index_keys.vocabulary import ANY_KIND, PATHS, is_relation, telling
+from kbgym.index_keys import IndexKey, KeyVocabulary, Span
+from kbgym.index_keys.vocabulary import ANY_KIND, PATHS, is_relation, telling, tokens, words_of
 from kbgym.sanitize import number_in
 from kbgym.store import Record, Store
 from kbgym.worlds.truth import ATTRIBUTES, GROUPS, Truth, group_of

@@ -136,11 +136,11 @@ def agents_named(
 
 def agenda_for(settings: Settings, world: World | None) -> Callable[[], Agenda]:
     """Return the agenda of a curator: its own if it is built in, else that of the world's kind."""
-    from kbgym.agents.registry import make_agenda
+    from kbgym.agents.registry import AGENDAS, make_agenda
 
-    elsewhere = world is not None and agent_for(world) == "general"
-    any_text = settings.curator in ("general", "reference-v3") or (elsewhere and settings.curator != "reference")
-    return lambda: make_agenda("general" if any_text else "reference")
+    known = world is None or settings.curator in ("reference", *AGENDAS)
+    name = settings.curator if known or world is None else agent_for(world)
+    return lambda: make_agenda(name)
 
 
 @contextmanager

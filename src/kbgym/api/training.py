@@ -20,12 +20,12 @@ from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.store import Store
 from kbgym.store.record import fingerprint_of
 from kbgym.sync import run_sync
-from kbgym.trace.backend import is_url
+from kbgym.trace.backend import is_url, open_backend
 from kbgym.trace.folder import read_records
 from kbgym.training.lessons import Lesson
 from kbgym.training.run import Run
 from kbgym.training.session import Agents, recorded_settings
-from kbgym.training.trainer import Trainer, check_database
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.world import World
 
 
@@ -88,6 +88,28 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Progress
     vectors = factory.embedder_named(settings.embedder)
     made = live_engine_for if settings.gate else engine_for  # staged edits are searched in an overlay
     return Trainer(run, agents, lambda store: made(store, vectors, tick, settings.search, beside), url)
+
+
+def check_database(url: str, initial: str | None, embedder: str, settings: dict[str, Any]) -> None:
+    """Start the trace of a store in a database, or raise BadInput if it began with other documents or settings.
+
+    Args:
+        initial: fingerprint of the expected documents; None accepts any.
+    """
+    place = open_backend(url)
+    try:
+        if initial is not None and place.initial.fingerprint != initial:
+            raise BadInput(f"{place.name} began with other documents than this world's.")
+        if place.genesis is None:
+            place.start(embedder, settings).close()
+            return
+        begun = place.genesis.settings
+        # The number of concurrent lessons may differ between processes.
+        if other := [name for name in settings if name != "batch_size" and begun.get(name) != settings[name]]:
+            values = "; ".join(f"{name} {begun.get(name)!r}, not {settings[name]!r}" for name in other)
+            raise BadInput(f"{place.name} is being trained with {values}.")
+    finally:
+        place.close()
 
 
 def teach(trainer: Trainer, tick: ProgressCallback | None = None, lessons: Sequence[Lesson] | None = None) -> None:

@@ -25,7 +25,6 @@ from kbgym.api import factory
 from kbgym.api.factory import Player
 from kbgym.canonical import read_lines, refuse_links
 from kbgym.errors import BadInput, Missing
-from kbgym.gym import environment
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import PAGE_SIZE
 from kbgym.progress import ProgressCallback
@@ -42,6 +41,7 @@ from kbgym.worlds.world import Question, Source, World
 
 if TYPE_CHECKING:  # exams and arms are loaded on use, to keep imports fast for search
     from kbgym.agents.llm.connect import Models
+    from kbgym.search.engine import Engine
     from kbgym.training.exam import Row, Summary
     from kbgym.training.exam_header import ExamHeader
 
@@ -87,18 +87,25 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class Exam(msgspec.Struct, frozen=True):
-    """The rows of an exam; `without` are those without a store, if the text is public and models may know it."""
+    """The result of an exam.
+
+    Attributes:
+        rows: One row per question.
+        without: The rows of the same questions without a store, if the text is public and a model may know it.
+    """
 
     rows: list[Row]
     without: list[Row] = []
 
     @property
     def summary(self) -> Summary:
+        """Return the means of the rows and the counts of their outcomes."""
         from kbgym.training.exam import summarise
 
         return summarise(self.rows)
 
     def frame(self) -> Any:
+        """Return the rows as a pandas or polars frame."""
         return frame(self.rows)
 
     def __repr__(self) -> str:
@@ -123,7 +130,7 @@ class Workspace:
             self.folder, self.at = folder_and_iteration(where)
             initial_file(self.folder)  # rejects anything but a store
         self._world, self._changes = world, changes
-        self._engine: environment.SearchEngine | None = None
+        self._engine: Engine | None = None
         self._has_own_store = False  # exams of a hand-made store are not the run's
         self._brief = False  # few searches: building a graph would not pay
 
@@ -159,10 +166,12 @@ class Workspace:
 
     @cached_property
     def run(self) -> Run | None:
+        """Return the run, if the folder is one."""
         return Run(self.folder) if self.folder is not None and (self.folder / "run.json").exists() else None
 
     @property
     def kind(self) -> Kind:
+        """Return `run`, `world` or `store`."""
         if self.run is not None:
             return "run"
         return "world" if self.folder is not None and (self.folder / "documents.jsonl").is_file() else "store"
@@ -174,10 +183,12 @@ class Workspace:
 
     @property
     def iteration(self) -> int:
+        """Return the iteration that was opened."""
         return self.place.iteration if self.at is None else self.at
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
+        """Return the events of the trace."""
         return self.place.events
 
     @cached_property
@@ -272,10 +283,11 @@ class Workspace:
         return {id: source for id in ids if id in known and (source := known[id].source) is not None}
 
     @property
-    def engine(self) -> environment.SearchEngine:
+    def engine(self) -> Engine:
+        """Return the search engine of the store; the first call embeds the documents."""
         return self.embedded()
 
-    def embedded(self, tick: ProgressCallback | None = None) -> environment.SearchEngine:
+    def embedded(self, tick: ProgressCallback | None = None) -> Engine:
         """Return the search engine, with every document embedded once."""
         if self._engine is None:
             from kbgym.baselines import engine_for_arm
@@ -433,8 +445,8 @@ class Workspace:
         there = other if isinstance(other, Workspace) else Workspace(other, self.world)
         return _notebook().compare(self, there, set, self.agent if reader is None else reader)
 
-    def plot(self, what: Literal["gradient", "learning", "map"] = "gradient") -> Any:
-        """Draw the gradient, the growth in training ("learning") or the map of the store, for a notebook."""
+    def plot(self, what: Literal["gradient", "learning"] = "gradient") -> Any:
+        """Draw the gradient or the growth in training ("learning"), for a notebook."""
         return _notebook().draw(self, what)
 
 

@@ -87,7 +87,7 @@ def _entry(kind: AgentFile, program: str, place: str, role: Role, url: str | Non
         if not url.startswith(("http://", "https://")):
             raise BadInput(f"--url takes http:// or https://, not {url!r}.")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return kind.remote(url.rstrip("/").removesuffix("/mcp") + "/mcp", headers)
+        return kind.entry_at(url.rstrip("/").removesuffix("/mcp") + "/mcp", headers)
     where = place if is_url(place) else str(Path(place).resolve())
     return kind.entry([*_program(), "serve", where, "--mcp", "--role", role, "--set", f"client={program}"])
 

@@ -88,7 +88,6 @@ def _project_text(folder: str, questions: Path | None) -> str:
 @options("on_error", default="refuse")
 @options("language", default="en")
 @options("site", "about", default="")
-@options("follow", default=False)
 @options("search")
 def corpus_command(
     paths: tuple[Path, ...],

@@ -31,6 +31,8 @@ from kbgym.experiments.controls import CONTROLS
 from kbgym.experiments.experiment import Plan
 from kbgym.gym.observations import Observations
 from kbgym.sanitize import counted, number_in
+from kbgym.trace.folder import TRACE
+from kbgym.trace.log import read_head
 from kbgym.training.exam import NO_STORE, is_public
 from kbgym.training.exam_header import exam_files
 from kbgym.training.run import Settings
@@ -199,7 +201,8 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
             settings = training.settings
             last = settings.questions * settings.epochs
             stores += [f"{training.name}@{at}" for at in ([] if training.control else experiment.snapshots(settings))]
-            if not (folder / training.name / "snapshots" / f"{last}.jsonl").is_file():
+            head = read_head(folder / training.name / TRACE)
+            if head is None or head.iteration < last:
                 plans += training_plan(settings, last, evaluated * (settings.epochs + 1) if settings.eval else 0)
         for reader in ("", *plan.others):
             kept = experiment.exams_of(folder, reader)

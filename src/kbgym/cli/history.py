@@ -21,11 +21,10 @@ from kbgym.gym.environment import apply
 from kbgym.sanitize import counted
 from kbgym.store import Record
 from kbgym.trace import is_url
-from kbgym.trace.events import Acted, Began, Ended, Event, Noted
+from kbgym.trace.events import Acted, Began, Ended, Event, Noted, committed
 from kbgym.trace.folder import TRACE, StoreFolder
 from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame, diff
 from kbgym.trace.log import Recovered, recover
-from kbgym.trace.replay import SnapshotCheck, committed
 
 LISTED_PRUNED = 20
 
@@ -223,12 +222,10 @@ def replay_command(place: str, at: int | None, mend: bool) -> Printed:
                 return {"identical": True, "events": 0, "recovered": msgspec.to_builtins(mended)}, text
             if reading is None:
                 raise BadInput(f"{opened.name} has no trace to replay.")
-            snapshots = SnapshotCheck(opened.folder)
 
             def watch(event: Event, store: Any) -> None:
                 nonlocal events
                 events += 1
-                snapshots(event, store)
 
             store = opened.place.store(at, watch)
             opened.place.verify()
@@ -244,12 +241,10 @@ def replay_command(place: str, at: int | None, mend: bool) -> Printed:
         "seconds": round(seconds, 3),
         "documents": len(store),
         "links": store.links,
-        "snapshots": snapshots.checked,
         "dropped": reading.dropped,
     }
     lines = [
-        f"{opened.name}: {events:,} events replayed in {seconds:.2f} s, every recorded result identical"
-        + (f", {snapshots.checked} snapshots too." if snapshots.checked else "."),
+        f"{opened.name}: {events:,} events replayed in {seconds:.2f} s, every recorded result identical.",
         f"{len(store):,} documents, {store.links:,} links, hash {store.fingerprint}",
     ]
     if mended is not None:

@@ -166,7 +166,7 @@ def _agenda_line(item: Item) -> str:
 
 def _work_off(place: str, budget: int, flags: dict[str, Any]) -> Printed:
     lessons, spending = -(-budget // Settings().backward_budget), Spending(flags)
-    with opened_online(place, flags, spending, lessons, lessons * (1 + flags["gate"])) as online:
+    with opened_online(place, flags, spending, lessons, lessons * (1 + flags["gate"]), agenda=True) as online:
         live = online.live
         documents, links = len(live.store), live.store.links
         with progress("curating") as tick:
@@ -178,7 +178,7 @@ def _work_off(place: str, budget: int, flags: dict[str, Any]) -> Printed:
         "rolled_back": online.refused,
         "documents_added": len(live.store) - documents,
         "links_added": live.store.links - links,
-        "open": len(online.agenda.items(live.store)),
+        "open": len(online.agenda.items(live.store)) if online.agenda else 0,
         "iteration": live.iteration,
     }
     text = (

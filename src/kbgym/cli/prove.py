@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from kbgym.cli.training import begin, players, training_options
 from kbgym.errors import BadInput
 from kbgym.experiments.chunks import PASSES
 from kbgym.store import Store, ledger
-from kbgym.trace.events import Committed
 from kbgym.training.exam import no_store_file, read_rows
 from kbgym.training.exam_header import place_for
 from kbgym.training.lessons import schedule
@@ -168,7 +166,7 @@ class ProofSteps:
 
     def _train(self) -> None:
         run, settings = self._run, self._run.settings
-        if not self._lessons_left() and run.has_snapshot(self._position()[1]):
+        if not self._lessons_left():
             return
         with self._spending.models(players(settings), run.folder / CASSETTE) as models:
             with progress("embedding") as tick:
@@ -194,13 +192,12 @@ class ProofSteps:
         return place_for(self._run.exam_path(name).parent, header)
 
     def _lessons_left(self) -> int:
-        return max(0, len(schedule(self._run.world, self._run.settings)) - self._position()[0])
+        return max(0, len(schedule(self._run.world, self._run.settings)) - self._position())
 
-    def _position(self) -> tuple[int, int]:
-        """Return the number of finished lessons, and the iteration of the last one."""
+    def _position(self) -> int:
+        """Return the number of finished lessons."""
         with Workspace(self._run.folder) as opened:
-            commits: Sequence[Committed] = [event for event in opened.events if isinstance(event, Committed)]
-        return (commits[-1].position, commits[-1].iteration) if commits else (0, 0)
+            return opened.place.position
 
 
 @verb("demo")

@@ -120,6 +120,7 @@ def opened_online(
     exams: int,
     each: str = "",
     questions: QuestionLog | None = None,
+    agenda: bool = False,
 ) -> Iterator[Online]:
     """Open a store for questions and edits, after the cost of the lessons and exam passes was confirmed."""
     from kbgym.serving.learning.setup import open_online
@@ -128,7 +129,7 @@ def opened_online(
     with spending.models((settings.reader, settings.curator, settings.judge), None) as models:
         spending.confirm_all(training_plan(settings, lessons, exams), each)
         with progress("embedding") as tick:
-            how = (given["embedder"], given["gate"], given["held_out"], tick, questions, trusted, models)
+            how = (given["embedder"], given["gate"], given["held_out"], tick, questions, trusted, models, agenda)
             online = open_online(place, settings, *how)
         yield online
 
@@ -192,8 +193,7 @@ async def _stdio(
             with contextlib.suppress(InUse):
                 online = await asyncio.to_thread(opened)
         live = online.live if online is not None else await asyncio.to_thread(reading)
-        from kbgym.serving.results import Results
-        from kbgym.serving.sessions import ClientSession
+        from kbgym.serving.actions import ClientSession, Results
         from kbgym.serving.tool_calls import Caller
 
         if online is not None:

@@ -104,18 +104,18 @@ def stats_command(place: str) -> Printed:
 @verb("export")
 @place("STORE")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True)
-def export_command(place: str, format_: str, out: Path, formulas: bool) -> Printed:
-    """Write a store for other programs: JSON lines, GraphML or CSV, all or nothing.
+def export_command(place: str, format_: str, out: Path) -> Printed:
+    """Write a store for other programs: JSON lines or CSV, all or nothing.
 
-    In CSV, text that a spreadsheet would read as a formula is quoted, unless --formulas is given.
+    In CSV, text that a spreadsheet would read as a formula is prefixed with a quote.
 
     \b
     Example:
-      kbgym store export runs/first --format graphml --out first.graphml
+      kbgym store export runs/first --format csv --out first
     """
     with open(place) as opened:
         store = opened.store
-    export(store, format_, out, formulas)
+    export(store, format_, out)
     result = {"out": str(out), "format": format_, "documents": len(store), "links": store.links}
     return result, f"{out}: {len(store):,} documents, {store.links:,} links."
 
@@ -126,7 +126,7 @@ def export_command(place: str, format_: str, out: Path, formulas: bool) -> Print
 def copy_command(source: str, target: str) -> Printed:
     """Copy a STORE with its whole history to TARGET, a folder or a postgresql:// URL: the same trace, the same hash.
 
-    Only the store is copied, not a run's questions, exams and snapshots. A non-empty TARGET is refused.
+    Only the store is copied, not a run's questions and exams. A non-empty TARGET is refused.
      STORE@57 is copied with its history up to iteration 57.
 
     \b

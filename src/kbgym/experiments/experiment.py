@@ -32,8 +32,9 @@ from kbgym.baselines.arm import Summarise
 from kbgym.baselines.written import Summariser
 from kbgym.errors import BadInput, Damaged
 from kbgym.experiments.controls import controlled
-from kbgym.gym.environment import RANKINGS, SearchEngine
+from kbgym.gym.environment import RANKINGS
 from kbgym.search.base import search_named
+from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for
 from kbgym.store import Store
 from kbgym.sync import run_sync
@@ -152,7 +153,7 @@ class Prepared(msgspec.Struct, frozen=True):
     """An arm's store, its search engine, and the facts about it to record."""
 
     store: Store
-    engine: SearchEngine
+    engine: Engine
     about: Mapping[str, Any]
 
 
@@ -393,9 +394,7 @@ class SeedRun:
         settings = msgspec.structs.replace(self._settings(self.plan.trainings[0]), epochs=1)
         return sorted((question for _, question in schedule(self.world, settings)), key=lambda one: one.id)
 
-    def _examine(
-        self, arm: str, store: Store, engine: SearchEngine, sheets: Sequence[AskedSet], settings: Settings
-    ) -> None:
+    def _examine(self, arm: str, store: Store, engine: Engine, sheets: Sequence[AskedSet], settings: Settings) -> None:
         """Run exams with the budget and memory of the training, or of the first training for other arms."""
         about = description_for_prompt(self.world, keys=False)
         for sheet in sheets:

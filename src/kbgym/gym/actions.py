@@ -16,44 +16,105 @@ class _Value(msgspec.Struct, frozen=True, tag=True, tag_field="tool", forbid_unk
 
 
 class Search(_Value, frozen=True, tag="search"):
+    """Show one page of search results.
+
+    Attributes:
+        query: The words to search for.
+        page: The page of results, from 1.
+    """
+
     query: str
     page: int = 1
 
 
 class Read(_Value, frozen=True, tag="read", omit_defaults=True):
+    """Show a document with the texts of its links.
+
+    Attributes:
+        id: The document to show.
+        page: The page of its links, from 1.
+        about: Only links whose text shares words with this, best first; empty for all.
+    """
+
     id: str
     page: int = 1
     about: str = ""
 
 
 class Answer(_Value, frozen=True, tag="answer"):
+    """End a pass of the reader with an answer.
+
+    Attributes:
+        text: The answer; "unknown" if the store does not say.
+    """
+
     text: str
 
 
 class Add(_Value, frozen=True, tag="add"):
+    """Add a document.
+
+    Attributes:
+        text: The text of the new document.
+    """
+
     text: str
 
 
 class Edit(_Value, frozen=True, tag="edit"):
+    """Replace the text of a document.
+
+    Attributes:
+        id: The document to change.
+        text: Its new text.
+    """
+
     id: str
     text: str
 
 
 class Delete(_Value, frozen=True, tag="delete"):
+    """Delete a document with its links.
+
+    Attributes:
+        id: The document to delete.
+    """
+
     id: str
 
 
 class Link(_Value, frozen=True, tag="link"):
+    """Add a link between two documents.
+
+    Attributes:
+        source: The document that gets the link.
+        target: The document it leads to.
+    """
+
     source: str
     target: str
 
 
 class LinkMany(_Value, frozen=True, tag="link_many"):
+    """Add links from one document to at most forty others.
+
+    Attributes:
+        source: The document that gets the links.
+        targets: The documents they lead to.
+    """
+
     source: str
     targets: tuple[str, ...]
 
 
 class Unlink(_Value, frozen=True, tag="unlink"):
+    """Remove a link between two documents.
+
+    Attributes:
+        source: The document that has the link.
+        target: The document it leads to.
+    """
+
     source: str
     target: str
 
@@ -66,7 +127,7 @@ class Correct(_Value, frozen=True, tag="correct"):
 
 
 class Done(_Value, frozen=True, tag="done"):
-    pass
+    """End a pass of the curator."""
 
 
 class Invalid(_Value, frozen=True, tag="invalid"):

@@ -14,12 +14,12 @@ _CANDIDATES = 10  # indexes searched for one that was made from other words
 
 
 def calibrate(environment: Environment, questions: Iterable[tuple[str, Collection[str]]]) -> float | None:
-    """Return the threshold that puts the most evidence on the first page; None if no question can tell.
+    """Return the threshold at which slots show the most evidence; None if no question can tell.
 
-    `questions` are texts with their supports. The value of a slot is the share of the supports that it adds to the
-    page, or -`COST` if it shows none. An index with the question's own text is excluded, because it is not informative
-    about other wordings. Where slots cost more than they add, only an index that matches better than all of theirs is
-    shown.
+    `questions` are texts with their supports. The value of a slot is the share of the supports that it shows, or
+    -`COST` if it shows none. Evidence that the page shows anyway counts too: a right index for this wording is one for
+    other wordings. An index with the question's own text is excluded, because it is not informative about other
+    wordings. Where slots cost more than they show, only an index that matches better than all of theirs is shown.
     """
     valued = sorted((one for text, support in questions if (one := _value(environment, text, support))), reverse=True)
     best, total, threshold = 0.0, 0.0, round(valued[0][0] + MARGIN, 4) if valued else None
@@ -41,5 +41,4 @@ def _value(environment: Environment, text: str, support: Collection[str]) -> tup
     if hit is None:
         return None
     shown = set(support).intersection(learnt_from(store, hit[0]).targets)
-    added = shown.difference(environment.page(text, 1))
-    return hit[1], len(added) / len(set(support)) if shown else -COST
+    return hit[1], len(shown) / len(set(support)) or -COST

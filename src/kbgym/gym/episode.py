@@ -33,7 +33,16 @@ class Acting(Protocol):
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    """The record of a pass. `answer` is set only if the pass gave one, `usage` if the policy reports it."""
+    """The record of a pass.
+
+    Attributes:
+        role: The role that played: reader or curator.
+        outcome: How the pass ended, such as `answered` or `out_of_budget`.
+        steps: Every action with its result and the observation shown.
+        answer: The answer, if the pass gave one.
+        failure: Why the agent could not continue, if it could not.
+        usage: Tokens and cost, if the policy reports them.
+    """
 
     role: Role
     outcome: Outcome
@@ -49,6 +58,7 @@ class Transcript(msgspec.Struct, frozen=True):
 
     @property
     def turns(self) -> tuple[Turn, ...]:
+        """Return the actions with their observations."""
         return tuple(Turn(step.action, step.observation) for step in self.steps)
 
 

@@ -11,9 +11,12 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from kbgym.sanitize import number_in
+
+if TYPE_CHECKING:
+    from kbgym.worlds.world import Question
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -123,20 +126,7 @@ def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
     )
 
 
-class Gradable(Protocol):
-    """The fields of a question that determine its grading."""
-
-    @property
-    def golds(self) -> Sequence[str]: ...
-    @property
-    def unanswerable(self) -> bool: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def members(self) -> Sequence[str]: ...
-
-
-def grade_question(answer: str | None, question: Gradable) -> Grade:
+def grade_question(answer: str | None, question: Question) -> Grade:
     """Grade the answer to a question. No answer scores 0."""
     if answer is None:
         return Grade(0.0, 0.0)

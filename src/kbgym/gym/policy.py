@@ -29,7 +29,11 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Forward(msgspec.Struct, frozen=True, tag="forward"):
-    """The reader's task, in training and in an exam alike: answer the question."""
+    """The reader's task, in training and in exams alike: answer the question.
+
+    Attributes:
+        question: The text of the question.
+    """
 
     question: str
 
@@ -60,8 +64,8 @@ class IndexTask(msgspec.Struct, frozen=True):
     """The task of building or completing the index of a key, derived from the trace.
 
     `text` is the present or intended sentence of the index. `known` are documents under the key that are not linked
-    yet, as (id, text), `linked` those that are, `lookups` the remaining searches; without any, `known` is complete.
-    With `then` the key has one more step (the cities of all people with a job).
+    yet, as (id, text), `linked` those that are, `stale` linked ones that no longer belong, `lookups` the remaining
+    searches; without any, `known` is complete. With `then` the key has one more step (the cities of all people with a job).
     """
 
     kind: str
@@ -73,6 +77,7 @@ class IndexTask(msgspec.Struct, frozen=True):
     then: str = ""
     text: str = ""
     linked: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
 
     @property
     def cost(self) -> int:
@@ -81,9 +86,16 @@ class IndexTask(msgspec.Struct, frozen=True):
 
 
 class Backward(msgspec.Struct, frozen=True, tag="backward"):
-    """The curator's task: the question, the whole forward trajectory, the gold, and the outcome.
+    """The curator's task: the question, the whole forward pass, the expected answers and the grade.
 
-    `agenda` is empty in the paper's protocol. It is derived from earlier passes only, never from a world or a test set.
+    Attributes:
+        question: The text of the question.
+        forward: Every turn of the forward pass.
+        golds: The expected answers.
+        f1: The F1 of the forward pass.
+        verdict: `right`, `wrong` or `out of budget`.
+        agenda: Open curation work of the strategy `class`, derived from earlier passes only; empty in the paper's
+            protocol.
     """
 
     question: str
@@ -98,7 +110,14 @@ Task = Forward | Backward
 
 
 class View(msgspec.Struct, frozen=True):
-    """Everything an agent may see at one step. Fields that change between steps come last, so that prompts cache."""
+    """Everything an agent may see at one step. Fields that change between steps come last, so that prompts cache.
+
+    Attributes:
+        role: The role the agent plays.
+        task: The task of the pass.
+        history: The latest turns, at most as many as the memory holds.
+        remaining: Actions left, including the current one.
+    """
 
     role: Role
     task: Task
@@ -111,7 +130,11 @@ class AgentFailed(Exception):
 
 
 class Policy(Protocol):
-    async def act(self, view: View) -> Action: ...
+    """Chooses one action for what an agent may see. One object plays one pass."""
+
+    async def act(self, view: View) -> Action:
+        """Return the next action; raise `AgentFailed` if the agent cannot continue."""
+        ...
 
 
 class Agenda(Protocol):

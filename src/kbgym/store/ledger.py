@@ -15,7 +15,22 @@ from kbgym.store.store import Store
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """Exact counts: `untouched + edited + authored == documents`, `lost_origins + alive == origins`."""
+    """Exact counts: `untouched + edited + authored == documents`, `lost_origins + alive == origins`.
+
+    Attributes:
+        documents: Documents in the store.
+        links: Links between them.
+        origins: Original documents.
+        lost_origins: Originals that no document carries or has absorbed.
+        duplicated_origins: Originals that several documents carry.
+        untouched: Documents as imported.
+        edited: Imported documents whose text was changed.
+        authored: Documents that agents wrote.
+        merged: Documents folded into others as duplicates.
+        orphans: Authored documents without a link in or out.
+        empty_indexes: Authored documents without an outgoing link.
+        same_texts: Documents whose normalised text another document has too.
+    """
 
     documents: int
     links: int
@@ -32,12 +47,7 @@ class Ledger(msgspec.Struct, frozen=True):
 
 
 def ledger(store: Store) -> Ledger:
-    """Return the ledger of a store.
-
-    `duplicated_origins`: origins carried by more than one document. `orphans`: authored documents with no link in or
-    out. `empty_indexes`: authored documents with no outgoing link. `same_texts`: documents whose normalised text
-    another document already has.
-    """
+    """Return the ledger of a store."""
     counted, authored = tally(store), store.authored()
     return Ledger(
         documents=len(store),

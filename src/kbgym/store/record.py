@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -15,12 +15,17 @@ Flag = Literal["untouched", "edited", "authored", "correction"]
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # holds only text
-    """A document of a store.
+    """A document of a store. Agents see `text` and `links`; provenance is visible to the environment only.
 
-    Agents see `text` and `links`. Provenance is visible to the environment only: `origin` names the original fact that
-    the document represents (None if an agent wrote it), `flag` says whether it was edited, `absorbed` lists the origins
-    that merges folded into it. A correction is a document in a person's words that supersedes the documents
-    it links to.
+    A correction is a document in a person's words that supersedes the documents it links to.
+
+    Attributes:
+        id: The id.
+        text: The text.
+        links: The documents it links to, in order.
+        origin: The original fact that it represents; None if an agent wrote it.
+        flag: `untouched`, `edited`, `authored` or `correction`.
+        absorbed: The origins that merges folded into it.
     """
 
     id: str
@@ -88,29 +93,20 @@ class Base(Protocol):
     def layer(self) -> Layer:
         """Return an empty layer of changes on top of these documents."""
 
-    def get(self, id: str) -> Record | None: ...
+    def indexes(
+        self, gone: Sequence[str], changed: Sequence[tuple[str, str]], embedder: Any, search: Any, tick: Any = None
+    ) -> Any:
+        """Return an index of vectors and one of words (see `search`) over these documents and changes to them.
 
-    def fetch(self, ids: Sequence[str], texts: Sequence[str]) -> None:
-        """Read documents by id and by normalised text into the cache."""
-
-    def number(self, id: str) -> int: ...
-
-    def inbound(self, id: str) -> tuple[str, ...]:
-        """Return the documents that link to this one, in order."""
-
-    def saying(self, text: str) -> Sequence[tuple[int, str]]:
-        """Return number and id of every document with this normalised text, in order."""
-
-    def carriers(self, origin: str) -> Sequence[str]:
-        """Return the documents that represent an origin or absorbed it, in order."""
-
-    def __iter__(self) -> Iterator[Record]: ...
+        `gone` are the ids of documents that were changed or removed, `changed` the texts of changed and new ids.
+        """
 
 
 class Layer(Protocol):
     """Changes on top of a base. Its mappings replace the dictionaries of a store and keep their order."""
 
-    base: Base
+    @property
+    def base(self) -> Base: ...
 
     @property
     def records(self) -> MutableMapping[str, Record]: ...
@@ -125,6 +121,9 @@ class Layer(Protocol):
 
     def fetch(self, ids: Iterable[str], texts: Iterable[str]) -> None:
         """Prefetch documents of the base with one query."""
+
+    def prefetch(self, events: Sequence[Any]) -> None:
+        """Prefetch the documents of the base that events of a trace name."""
 
     def since(self) -> tuple[list[str], list[Record]]:
         """Return the ids of the base that were changed or removed, and all changed and new documents."""

@@ -16,9 +16,9 @@ import msgspec
 from kbgym.canonical import read_lines, read_value
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
-from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
+from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack, committed
 from kbgym.trace.log import TraceReading, TraceWriter, has_begun, read_trace
-from kbgym.trace.replay import Watcher, committed, effective, replay
+from kbgym.trace.replay import Watcher, effective, replay
 from kbgym.worlds.world import Document
 
 RECORDS = "records.jsonl"
@@ -48,28 +48,34 @@ class StoreFolder:
 
     @property
     def name(self) -> str:
+        """Return the path of the folder."""
         return str(self.folder)
 
     @property
     def events(self) -> tuple[Event, ...]:
+        """Return the events of the trace; empty if nothing was traced."""
         return self.reading.events if self.reading else ()
 
     @property
     def genesis(self) -> Genesis | None:
+        """Return the first event, which describes the initial store and the settings."""
         first = self.events[0] if self.events else None
         return first if isinstance(first, Genesis) else None
 
     @property
     def iteration(self) -> int:
+        """Return the last committed iteration."""
         return self.reading.iteration if self.reading else 0
 
     @property
     def position(self) -> int:
+        """Return the number of training questions taught so far."""
         last = self.events[-1] if self.events else None
         return last.position if isinstance(last, Committed) else 0
 
     @property
     def arm(self) -> str:
+        """Return the baseline that built the store; empty if unknown."""
         return arm_of(self.folder)
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
@@ -102,7 +108,7 @@ class StoreFolder:
         return StoreLines(file.name, _split(file.read_bytes()), _split(trace), self.events, arm)
 
     def verify(self) -> None:
-        """Do nothing, since `replay.SnapshotCheck` checks snapshots."""
+        """Do nothing, since no data is stored beside the trace."""
 
     def close(self) -> None:
         """Do nothing, since no file stays open."""

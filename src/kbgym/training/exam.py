@@ -18,7 +18,7 @@ import msgspec
 from kbgym.canonical import Decoder, encode, read_file, write_lines, write_whole
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import Action, Result
-from kbgym.gym.environment import Environment, Ranking, SearchEngine
+from kbgym.gym.environment import Environment, Ranking
 from kbgym.gym.episode import Outcome, Transcript, play
 from kbgym.gym.grading import grade_question, set_f1
 from kbgym.gym.observations import Observations
@@ -42,8 +42,26 @@ class Shot(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result of one question. The scores are None if the agent failed, which is not a wrong answer.
 
-    `set_f1` compares comma-separated elements, as PhantomWiki does; `f1` compares words. Rows of one `conversation`
-    were answered by an agent that remembers the earlier questions.
+    Attributes:
+        id: The id of the question.
+        class_: Its class, such as QC2 (`class` in files).
+        template: Its template.
+        question: Its text.
+        golds: The expected answers.
+        answer: The answer given, or None.
+        f1: Token F1, the best over the expected answers.
+        em: Exact match.
+        actions: The number of actions.
+        characters: The number of characters read.
+        outcome: How the pass ended.
+        shots: The actions with their results, as recorded.
+        failure: Why the agent failed, if it did.
+        set_f1: F1 over comma-separated elements, as PhantomWiki computes it.
+        usage: Tokens and cost, if the reader reports them.
+        ranking: The ranking of results during the exam.
+        evidence: Which supporting documents were shown, and when; None if the supports are unknown.
+        observations: The rendering of results during the exam.
+        conversation: The conversation of an agent that remembers earlier questions; empty otherwise.
     """
 
     id: str
@@ -106,7 +124,7 @@ def row_of(
 
 async def examine(
     store: Store,
-    engine: SearchEngine,
+    engine: Engine,
     questions: Sequence[Question],
     reader: Agent,
     out: Path | None = None,
@@ -250,6 +268,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def summarise(rows: Sequence[Row]) -> Summary:
+    """Return the means of the scored rows and the counts of all outcomes."""
     scored = [row for row in rows if row.f1 is not None]
     count = max(1, len(scored))
     most = max((row.actions for row in rows), default=0)
@@ -282,11 +301,7 @@ def no_store_file(out: Path) -> Path:
 
 
 async def examine_without(
-    questions: Sequence[Question],
-    reader: Agent,
-    out: Path | None,
-    settings: Settings,
-    concurrency: int,
+    questions: Sequence[Question], reader: Agent, out: Path | None, settings: Settings, concurrency: int
 ) -> list[Row]:
     """Ask the same reader the same questions on an empty store; existing rows are kept."""
     file = no_store_file(out) if out else None

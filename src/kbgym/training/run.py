@@ -1,25 +1,20 @@
-"""Run folders: the settings, the world, the trace of the store, snapshots and exams.
+"""Run folders: the settings, the world, the trace of the store and exams.
 
 run.json        resolved settings, versions and hashes, written first
 world/          documents.jsonl, questions.jsonl, world.json
 records.jsonl   the initial store, if it is not the world's documents
 trace.jsonl     every action and result; deterministic, hash-chained
-timing.jsonl    durations, which replay ignores
-snapshots/      the store at each epoch's end; derived, may be deleted
 exams/          a file of rows per exam
 report/
 """
 
 from __future__ import annotations
 
-import json
-import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from kbgym.canonical import atomic_dir, check_name, pretty, read_value, write_lines, write_whole
+from kbgym.canonical import atomic_dir, check_name, pretty, read_value, write_lines
 from kbgym.errors import BadInput
 from kbgym.gym.environment import SLOT_THRESHOLD, SLOTS, Ranking
 from kbgym.gym.observations import Observations
@@ -34,11 +29,29 @@ STRATEGIES = ("paper", "class")
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings that determine a training run. Two runs with equal settings give equal bytes.
 
-    The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
-    exams. `slots`: number of trained indexes that the ranking `slot` shows beside the first page; `slot_threshold`: the
-    minimum score of such an index, until calibration sets another. `gate`: number of questions asked again before the
-    edits of a lesson are applied, 0 for no gate. `observations`: the rendering of results. `search`: the kind of
-    search. `begins`: the kind and fingerprint of the initial store; empty for the world's own documents.
+    The fields from `ranking` on are off in the paper's protocol.
+
+    Attributes:
+        questions: The number of training questions.
+        epochs: The number of times each is asked.
+        seed: The seed of their order.
+        reader: The agent that answers.
+        curator: The agent that edits.
+        judge: What decides on duplicates: `rule` or a model.
+        strategy: How the curator chooses its work: `paper` or `class`.
+        embedder: The embedding model.
+        forward_budget: Actions of a forward pass.
+        backward_budget: Actions of a backward pass.
+        memory: Turns that an agent sees.
+        batch_size: Lessons taught concurrently.
+        eval: Whether the eval split is asked before training and after each epoch.
+        ranking: How a page of results is filled, in training and in exams.
+        gate: Questions asked again before the edits of a lesson are applied; 0 for no gate.
+        observations: The rendering of results.
+        search: The kind of search.
+        begins: The kind and fingerprint of the initial store; empty for the world's own documents.
+        slots: Trained indexes that the ranking `slot` shows beside the first page.
+        slot_threshold: The minimum score of such an index, until calibration sets another.
     """
 
     questions: int = 100
@@ -111,25 +124,13 @@ class Run:
 
     @property
     def world(self) -> World:
+        """Return the world that the run trains on."""
         if self._world is None:
             self._world = World.load(self.folder / "world")
         return self._world
 
-    def has_snapshot(self, iteration: int) -> bool:
-        return (self.folder / "snapshots" / f"{iteration}.jsonl").is_file()
-
-    def snapshot(self, store: Store, iteration: int) -> None:
-        """Write the store after an iteration atomically."""
-        with write_whole(self.folder / "snapshots" / f"{iteration}.jsonl") as scratch:
-            write_lines(scratch, store)
-
     def exam_path(self, name: str) -> Path:
+        """Return the file for the rows of an exam, and create its folder."""
         folder = self.folder / "exams"
         folder.mkdir(exist_ok=True)
         return folder / f"{name}.jsonl"
-
-    def timed(self, what: str, seconds: float, **more: Any) -> None:
-        """Append a duration to `timing.jsonl`, which replay ignores."""
-        line = {"at": round(time.time(), 3), "what": what, "seconds": round(seconds, 6), **more}
-        with (self.folder / "timing.jsonl").open("a", encoding="utf-8") as out:
-            out.write(json.dumps(line) + "\n")

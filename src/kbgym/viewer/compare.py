@@ -16,8 +16,7 @@ from kbgym.store import Store, ledger
 from kbgym.trace.history import Difference, diff
 from kbgym.training.exam import Row
 from kbgym.viewer import group_label, picked
-from kbgym.viewer.opened_store import ViewedStore
-from kbgym.viewer.places import ViewedPlace
+from kbgym.viewer.places import ViewedPlace, ViewedStore
 
 MOST = 10_000  # of each kind of difference to list; the counts are complete
 ALL = "all sets together"

@@ -15,8 +15,7 @@ from kbgym.gym.tools import MOST_TEXT, PAGE_SIZE
 from kbgym.store import ledger
 from kbgym.trace.history import Author
 from kbgym.viewer import picked
-from kbgym.viewer.opened_store import ViewedStore
-from kbgym.viewer.places import ViewedPlace
+from kbgym.viewer.places import ViewedPlace, ViewedStore
 
 MOST_LISTED = 500  # links in or out shown at once; the count is complete
 MOST_SUSPECTS = 10_000

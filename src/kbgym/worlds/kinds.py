@@ -7,22 +7,27 @@ folder) has none of these capabilities. No other module tests the name of a kind
 
 from __future__ import annotations
 
+import operator
+import tomllib
 from collections.abc import Iterator
 from functools import cache
-from typing import Protocol
+from importlib.resources import files
+from typing import Any
 
 from kbgym import plugins
 from kbgym.errors import BadInput
+from kbgym.index_keys import same_key
+from kbgym.store.guard import SameIndex
 from kbgym.worlds.describe import describe
 from kbgym.worlds.truth import Truth
-from kbgym.worlds.world import Description, Question, World
+from kbgym.worlds.world import Description, Document, Question, SentenceForm, World
 
 _REAL_TEXT = ("corpus", "public")  # defaults for real text differ from the paper's
 _READERS = {"people-v3": "reference-v3"}  # reference agents with a grammar of their own
 
 
-class WorldKind(Protocol):
-    """The interface of a kind.
+class WorldKind:
+    """A kind; this base class is the kind of a world that has only documents and questions.
 
     Attributes:
         name: The kind in `world.json`.
@@ -31,62 +36,58 @@ class WorldKind(Protocol):
         lists_answers: True if a gold may hold several answers, separated by commas.
     """
 
-    name: str
-    title: str
-    has_pools: bool
-    lists_answers: bool
-
-    def pool(self, world: World, template: str) -> Iterator[Question]:
-        """Yield every question a template can ask in this world."""
-
-    def truth(self, world: World) -> Truth | None:
-        """Return the resolver of documents that belong under a key, or None if the world has no facts about keys."""
-
-    def oracle(self, world: World) -> Iterator[tuple[str, str, list[str]]] | None:
-        """Yield (kind, text, documents under it) of every possible index, or return None if they are not known."""
-
-    def difficulty(self, question: Question) -> int:
-        """Return the stratum of a question; training questions are drawn from strata in proportion to their sizes."""
-
-    def describe(self, world: World) -> Description:
-        """Describe the documents; `description_of` adds the description in `world.json`."""
-
-
-class UnknownKind:
-    """The kind of a world that has only documents and questions."""
-
+    name = ""
+    title = "your documents"
     has_pools = False
     lists_answers = False
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.title = name or "your documents"
-
     def pool(self, world: World, template: str) -> Iterator[Question]:
+        """Yield every question a template can ask in this world."""
         raise BadInput("this world cannot list its questions: only generated worlds have instance pools.")
 
-    def truth(self, world: World) -> None:
+    def truth(self, world: World) -> Truth | None:
+        """Return the resolver of documents that belong under a key, or None if the world has no facts about keys."""
         return None
 
-    def oracle(self, world: World) -> None:
+    def oracle(self, world: World) -> Iterator[tuple[str, str, list[str]]] | None:
+        """Yield (kind, text, documents under it) of every possible index, or return None if they are not known."""
         return None
 
     def difficulty(self, question: Question) -> int:
+        """Return the stratum of a question; training questions are drawn from strata in proportion to their sizes."""
         return 0
 
     def describe(self, world: World) -> Description:
-        return describe(world.documents)
+        """Describe the documents; `description_of` adds the description in `world.json`."""
+        if (said := _descriptions().get(self.name)) is None:
+            return describe(world.documents)
+        present = set(map(self.form_of, world.documents))
+        forms = [SentenceForm(*form) for name, form in said["forms"].items() if name in present]
+        return Description(said["about"], tuple(forms), tuple(said["keys"]))
+
+    def form_of(self, document: Document) -> str:
+        """Return the name of a document's form in `descriptions.toml`."""
+        return document.kind
+
+
+@cache
+def _descriptions() -> dict[str, Any]:
+    return tomllib.loads((files("kbgym.worlds") / "descriptions.toml").read_text(encoding="utf-8"))
 
 
 def kind_of(world: World) -> WorldKind:
-    """Return the kind of a world, or an `UnknownKind` if none is registered under its name."""
+    """Return the kind of a world, or a bare `WorldKind` if none is registered under its name."""
     return _kind(_name(world))
 
 
 @cache
 def _kind(name: str) -> WorldKind:
-    made: WorldKind = plugins.load("kbgym.worlds", name)() if plugins.has("kbgym.worlds", name) else UnknownKind(name)
-    return made
+    if plugins.has("kbgym.worlds", name):
+        made: WorldKind = plugins.load("kbgym.worlds", name)()
+        return made
+    unknown = WorldKind()
+    unknown.name, unknown.title = name, name or unknown.title
+    return unknown
 
 
 def _name(world: World) -> str:
@@ -98,6 +99,12 @@ def agent_for(world: World) -> str:
     if _name(world) in _READERS:
         return _READERS[_name(world)]
     return "reference" if _name(world) in plugins.BUILT_IN["kbgym.worlds"] else "general"
+
+
+def same_index_of(world: World | None) -> SameIndex:
+    """Return the test for two indexes of one key: the grammar's if agents know it, else equality."""
+    known = world is not None and agent_for(world) != "general"
+    return same_key if known else operator.eq
 
 
 def why_agent(world: World) -> str:

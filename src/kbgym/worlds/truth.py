@@ -1,15 +1,15 @@
 """Ground truth of keys: the documents that belong under a key, resolved from a world's facts and not from texts.
 
-`Truth` is the interface an audit uses; `PersonTruth` implements it for worlds of people, completed by `people/kind.py`
-and `phantomwiki/kind.py`. Any document that names a person may be under that person, but only documents with the person
-as subject are required, since every relation is also stated from the other end.
+`people/kind.py`, `people3/kind.py` and `phantomwiki/kind.py` complete `Truth`. Any document that names a person may be
+under that person, but only documents with the person as subject are required, since every relation is also stated from
+the other end.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from kbgym.worlds.world import Document, Key
 
@@ -19,30 +19,6 @@ ATTRIBUTES = ("city", "job", "hobby")
 # People by id, each with the documents that state their facts; None for a fact that no document states.
 Told = Mapping[str, Sequence[str | None]]
 Serving = Mapping[str, frozenset[str]]
-
-
-class Truth(Protocol):
-    """The interface used by an audit. Members are identified by strings that are consistent within a key."""
-
-    @property
-    def names(self) -> Iterable[str]:
-        """Return the possible subjects of a single-entity hub."""
-
-    @property
-    def values(self) -> Mapping[str, Iterable[str]]:
-        """Return the attribute values by kind."""
-
-    def members(self, key: Key) -> frozenset[str]:
-        """Return the members that a complete index of this key leads to."""
-
-    def serves(self, key: Key, document: str) -> frozenset[str]:
-        """Return the members that a source document leads to, empty if it does not belong under the key."""
-
-    def belongs(self, key: Key, document: str) -> bool:
-        """Return True if a source document belongs under this key."""
-
-    def recitable(self, key: Key) -> frozenset[str]:
-        """Return the names that an index text of this key must not list."""
 
 
 def group_of(key: Key) -> str:
@@ -58,10 +34,18 @@ def group_of(key: Key) -> str:
     return "two-hop relation" if "." in key.kind else "one-hop relation"
 
 
-class PersonTruth(ABC):
-    """The truth of a world of named people. A relation key's kind is its path: `child.child`."""
+class Truth(ABC):
+    """The truth of a world of named people. A relation key's kind is its path: `child.child`.
 
-    asked: ClassVar[Iterable[str]]  # attributes that may be the last step of a path
+    Members of a key are identified by strings that are consistent within the key.
+
+    Attributes:
+        asked: Attributes that may be the last step of a path.
+        names: People by name, the possible subjects of a single-entity hub.
+        values: The attribute values by kind.
+    """
+
+    asked: ClassVar[Iterable[str]]
 
     def __init__(
         self, documents: Iterable[Document], name_of: Mapping[str, str], values: Mapping[str, Iterable[str]]
@@ -89,18 +73,22 @@ class PersonTruth(ABC):
         """Return the people in a relation to a person, with the documents that state it, from either end."""
 
     def members(self, key: Key) -> frozenset[str]:
+        """Return the members that a complete index of this key leads to."""
         return self._resolved(key)[0]
 
     def serves(self, key: Key, document: str) -> frozenset[str]:
+        """Return the members that a source document leads to, empty if it does not belong under the key."""
         return self._resolved(key)[1].get(document, frozenset())
 
     def belongs(self, key: Key, document: str) -> bool:
+        """Return True if a source document belongs under this key."""
         if key.kind == "person":
             return self.names.get(key.value) in self._about.get(document, ())
         return bool(self.serves(key, document))
 
     def recitable(self, key: Key) -> frozenset[str]:
-        """Return the members; for a person, the other people that the person's own documents name."""
+        """Return the names that an index text of this key must not list: its members, or those a person's own
+        documents name."""
         if key.kind != "person":
             return self.members(key)
         person = self.names.get(key.value, "")

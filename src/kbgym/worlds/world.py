@@ -45,10 +45,16 @@ Field = tuple[str, str]
 
 
 class Document(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A self-contained sentence or passage. `about` names the entities (person ids) it mentions, subject first.
+    """A self-contained sentence or passage.
 
-    `links` are documents that its text links to; they become links of the initial store. The card of an imported page
-    has the `fields` of the page as pairs of label and value.
+    Attributes:
+        id: The id.
+        text: The text.
+        kind: What it states, such as `job`; empty if unknown.
+        about: The entities (person ids) that it mentions, subject first.
+        source: The file and span it was imported from.
+        links: Documents that its text links to; they become links of the initial store.
+        fields: The fields of the page as pairs of label and value, if it is the card of an imported page.
     """
 
     id: str
@@ -61,17 +67,32 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Key(msgspec.Struct, frozen=True, order=True):
-    """A slot of a question: in the people benchmark a person, a city, a job or a hobby."""
+    """A slot of a question.
+
+    Attributes:
+        kind: In the people benchmark `person`, `city`, `job` or `hobby`.
+        value: The value in the slot.
+    """
 
     kind: str
     value: str
 
 
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A question with every accepted gold and the ids of all documents its answer depends on (`support`).
+    """A question with its expected answers.
 
-    `group` names the group that results are reported by, such as `paraphrase`; `members` are the elements of an answer
-    that is a set. Both are omitted from files if empty; all other fields are always written.
+    Attributes:
+        id: The id.
+        split: `train`, `test_in`, `test_out` or `eval`.
+        class_: The class, such as QC2 (`class` in files).
+        template: The template, or the kind of an imported question.
+        text: The text.
+        golds: All accepted answers.
+        keys: The values of its slots.
+        support: The ids of all documents that the answer depends on; empty if unknown.
+        unanswerable: True if the documents do not say.
+        group: The group that results are reported by, such as `paraphrase`; not written if empty.
+        members: The elements of an answer that is a set; not written if empty.
     """
 
     id: str
@@ -108,7 +129,10 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
 class World(msgspec.Struct, frozen=True, dict=True):
     """Documents and questions, validated on construction: unique ids, existing supports, encodable texts.
 
-    If a world has no documents, they are in a store, so the supports of its questions are not checked.
+    Attributes:
+        documents: The documents; none if a store holds them, and supports are then not checked.
+        questions: The questions of all splits.
+        facts: What the kind of world needs to know, such as its seed and description.
     """
 
     documents: tuple[Document, ...]
@@ -145,6 +169,7 @@ class World(msgspec.Struct, frozen=True, dict=True):
         return self.places.place_of(id)
 
     def split(self, name: str) -> tuple[Question, ...]:
+        """Return the questions of a split."""
         return tuple(question for question in self.questions if question.split == name)
 
     @property

@@ -156,17 +156,10 @@ _TOO_LONG = re.compile(
 # llama.cpp answers 500 if it cannot parse a model's call: the model's fault, not an outage.
 _UNREADABLE = re.compile(r"failed to parse (input|tool|messages)|parse error", re.I)
 _SETTINGS = (
-    "max_completion_tokens",
-    "max_tokens",
-    "parallel_tool_calls",
-    "tool_choice",
-    "response_format",
-    "reasoning_effort",
-    "output_config",
-    "effort",
-    "temperature",
-    "tools",
-)
+    "max_completion_tokens max_tokens parallel_tool_calls tool_choice response_format reasoning_effort output_config "
+    "effort temperature tools"
+).split()
+_REFUSALS = {401: "refuses the key", 403: "refuses the key", 404: "knows no such model or address"}
 
 
 def failure_of(status: int, headers: Mapping[str, str], text: str, redact: Redactor, where: str) -> Exception:
@@ -189,14 +182,10 @@ def failure_of(status: int, headers: Mapping[str, str], text: str, redact: Redac
         return Unreadable(message)
     if status >= 500 or status in (408, 409, 425):
         return Transient(f"{status}: {message}", after=retry_after(headers))
-    if status in (401, 403):
-        return Rejected(f"{where} refuses the key ({status}): {message}")
-    if status == 404:
-        return Rejected(f"{where} knows no such model or address (404): {message}")
     named = _named(inner, message)
     if named and status in (400, 422):
         return RefusedSetting(named, f"{where} rejects the request ({status}): {message}")
-    return Rejected(f"{where} rejects the request ({status}): {message}")
+    return Rejected(f"{where} {_REFUSALS.get(status, 'rejects the request')} ({status}): {message}")
 
 
 def _named(inner: Any, message: str) -> tuple[str, ...]:

@@ -87,14 +87,14 @@ class ReferenceAgenda:
     def note_question(self, text: str, lesson: Hashable = None) -> None:
         """Record a question; its lesson is active from now on."""
         query = parse_question(text)
-        named = dict.fromkeys(named_keys(query)) if query is not None else {}
+        named = dict.fromkeys(named_keys(query))
         for key in named:
             self._asked[key.kind, ""] += 1
             self._named.setdefault(key, len(self._named))
             self._readings.changed(("named", key))
             self._without.doubt(key)
             self.seen.vocabulary.know(key.kind, key.value)
-        for key in dict.fromkeys(further_keys(query)) if query is not None else ():
+        for key in dict.fromkeys(further_keys(query)):
             self._asked[key.kind, key.then] += 1
             self._named_further.setdefault(key, len(self._named_further))
             self._ready.doubt(key)
@@ -133,8 +133,8 @@ class ReferenceAgenda:
         reserved until it is released; a repeated call returns those still open, and more.
         """
         query = parse_question(question)
-        named = dict.fromkeys(named_keys(query)) if query is not None else {}
-        further = set(further_keys(query)) if query is not None else set()
+        named = dict.fromkeys(named_keys(query))
+        further = set(further_keys(query))
         taken = self._lent(lesson)
         self._take_up()
         if (usual := self._usual_attributes()) != self._usual:

@@ -70,8 +70,7 @@ class ReferenceCurator(PlannedPolicy):
         if view.task.agenda:
             self._has_agenda = True
             return view.task.agenda
-        query = parse_question(view.task.question)
-        keys = dict.fromkeys(named_keys(query)) if query is not None else {}
+        keys = dict.fromkeys(named_keys(parse_question(view.task.question)))
         return tuple(IndexTask(key.kind, key.value, "named") for key in keys)
 
     def _may_search(self) -> bool:

@@ -11,21 +11,16 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kbgym.agents.reference.kept_lists import Dependencies
-from kbgym.agents.reference.language import Fact, facts
+from kbgym.agents.reference.language import WORDS, Fact, facts
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.searching import query_about
 from kbgym.gym.policy import Lookup
 
 # The relation that a statement about one person implies in the document of the other.
 _OTHER_END = {"friend": "friend", "spouse": "spouse", "parent": "child", "mother": "parent", "father": "parent"}
-_SENTENCES = {
-    "friend": ("{} is a friend of {}",),
-    "spouse": ("{} is married to {}",),
-    "parent": ("{} is a child of {}",),
-    "child": ("{} is the mother of {}", "{} is the father of {}"),
-}
 # One page of this query shows all children of a person, where a query per name would cost a search each.
-CHILDREN = "{} mother or father of"
+CHILDREN: str = WORDS["about"]["child"]
+_CHILD = ("mother", "father")
 
 _FIRST = ("first with parents",)  # the fact read by tests that ask if a person is older than all of those
 
@@ -118,10 +113,11 @@ def gaps(texts: Iterable[str], person: str) -> list[str]:
 def lookup_of(person: str, told: Told) -> Lookup:
     """Return the search that finds one document, and the beginning of its text."""
     relation, other = told
-    if relation not in _SENTENCES:
+    if relation not in ("friend", "spouse", "parent", "child"):
         query = query_about(relation, person)
         return Lookup(query, seeks=(query,), most=1)
-    sentences = tuple(sentence.format(person, other).rstrip() for sentence in _SENTENCES[relation])
+    wordings = [WORDS["sentences"][kind] for kind in (_CHILD if relation == "child" else (relation,))]
+    sentences = tuple(wording.format(about=person, value=other).rstrip() for wording in wordings)
     query = f"{CHILDREN.format(person)} {other}" if relation == "child" else sentences[0]
     return Lookup(query, seeks=sentences, most=1)
 

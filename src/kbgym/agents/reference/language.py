@@ -7,15 +7,18 @@ is not a fact. The same patterns serve the people universe and PhantomWiki.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
+from importlib.resources import files
+from typing import Any
 
 import msgspec
 
-from kbgym.index_keys import IndexKey, names, words_of
-from kbgym.index_keys.vocabulary import ASKED, plural, telling
+from kbgym.index_keys import IndexKey, names
+from kbgym.index_keys.vocabulary import ASKED, plural, telling, words_of
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -34,37 +37,14 @@ class Fact(msgspec.Struct, frozen=True):
 
 ATTRIBUTES = ("job", "hobby", "city", "born", "gender")
 
-# Relations in documents, each with the words that name it.
-STATED = {
-    "spouse": "spouse spouses husband husbands wife wives",
-    "parent": "parent parents",
-    "father": "father fathers",
-    "mother": "mother mothers",
-    "child": "child children",
-    "son": "son sons",
-    "daughter": "daughter daughters",
-    "sibling": "sibling siblings",
-    "brother": "brother brothers",
-    "sister": "sister sisters",
-    "friend": "friend friends",
-    "job": "job jobs occupation occupations",
-    "hobby": "hobby hobbies",
-    "city": "city",
-    "born": "birth birthdate",
-    "gender": "gender",
+WORDS: dict[str, dict[str, Any]] = tomllib.loads(
+    (files("kbgym.agents.reference") / "wordings.toml").read_text(encoding="utf-8")
+)
+_RELATION_OF_WORD = {word: relation for relation, words in WORDS["named"].items() for word in words}
+_SHAPES = {
+    relation: re.compile(sentence.format(about="(?P<about>.+?)", value="(?P<value>.+)"))
+    for relation, sentence in WORDS["sentences"].items()
 }
-_RELATION_OF_WORD = {word: relation for relation, words in STATED.items() for word in words.split()}
-_RELATION_OF_WORD["date of birth"] = "born"
-
-_SHAPES = [
-    (re.compile(r"(?P<about>.+?)'s (?P<relation>job|hobby) is (?P<value>.+)"), None),
-    (re.compile(r"(?P<about>.+?) lives in the city of (?P<value>.+)"), "city"),
-    (re.compile(r"(?P<about>.+?) was born on (?P<value>.+)"), "born"),
-    (re.compile(r"(?P<about>.+?) is married to (?P<value>.+)"), "spouse"),
-    (re.compile(r"(?P<about>.+?) is a child of (?P<value>.+)"), "parent"),
-    (re.compile(r"(?P<about>.+?) is a friend of (?P<value>.+)"), "friend"),
-]
-_PARENT = re.compile(r"(?P<about>.+?) is the (?P<relation>mother|father) of (?P<child>.+)")
 _STATEMENT = re.compile(r"The (?P<relation>date of birth|[a-z]+) of (?P<about>.+?) (?:is|are) (?P<values>.+)")
 
 
@@ -79,22 +59,16 @@ _ANYBODY = {"people", "person", "persons", "someone", "somebody"}
 
 
 def _stated(sentence: str) -> tuple[Fact, ...]:
-    for shape, relation in _SHAPES:
+    for relation, shape in _SHAPES.items():
         if match := shape.fullmatch(sentence):
             about, value = match["about"], match["value"]
-            name = relation or match["relation"]
-            return (Fact(name, about, _date(value) if name == "born" else value, about),)
-    if match := _PARENT.fullmatch(sentence):
-        return (Fact(match["relation"], match["child"], match["about"], match["about"]),)
-    if match := _STATEMENT.fullmatch(sentence):
-        word = match["relation"]
-        if (relation := _RELATION_OF_WORD.get(word)) is None:
-            return ()
-        values = match["values"].split(", ")
-        if word in ("husband", "wife"):
-            relation = word
-        return tuple(Fact(relation, match["about"], value, match["about"], True) for value in values)
-    return ()
+            if relation in ("mother", "father"):
+                return (Fact(relation, value, about, about),)
+            return (Fact(relation, about, _date(value) if relation == "born" else value, about),)
+    match = _STATEMENT.fullmatch(sentence)
+    if match is None or (named := _RELATION_OF_WORD.get(match["relation"])) is None:
+        return ()
+    return tuple(Fact(named, match["about"], value, match["about"], True) for value in match["values"].split(", "))
 
 
 def _date(text: str) -> str:
@@ -107,25 +81,13 @@ def _date(text: str) -> str:
 
 # -- indexes ----------------------------------------------------------------------------------------------------------
 
-# A bare date, like a bare name: indexes that also say "date of birth" would crowd the documents of all dates without
-# an index out of the first sixty results (with 60 such indexes 5% of those dates are found; with bare dates, 53%).
-_INDEX_TEXT = {
-    "job": "People whose job is {}",
-    "hobby": "People whose hobby is {}",
-    "city": "People who live in the city of {}",
-    "born": "{}",
-    "person": "{}",
-}
-
 
 def index_text(key: IndexKey) -> str:
     """Return the text of an index for a key: it names the key and no member."""
     if key.then:
         base = index_text(key.base)
         return f"{ASKED[key.then][0].capitalize()} of {base[0].lower()}{base[1:]}"
-    if key.kind in _INDEX_TEXT:
-        return _INDEX_TEXT[key.kind].format(key.value)
-    return f"{plural(key.kind).capitalize()} of {key.value}"
+    return str(WORDS["indexes"].get(key.kind, f"{plural(key.kind).capitalize()} of {{}}").format(key.value))
 
 
 def is_index(text: str, key: IndexKey) -> bool:

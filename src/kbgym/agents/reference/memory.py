@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kbgym.agents.reference.kept_lists import Dependencies
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.questions import Both, Either, Having, NamedPerson, Oldest, People, Related
 from kbgym.index_keys import IndexKey
 from kbgym.index_keys.vocabulary import GENDERED, HALVES, PATHS
 
 _MUTUAL = ("friend", "spouse", "sibling")
+_LISTS = ("lists",)
 _OPPOSITE = {"parent": "child", "child": "parent"}
 
 
 class Memory:
-    def __init__(self) -> None:
+    """Facts by subject and by value; `readings` is told what is read and what changes."""
+
+    def __init__(self, readings: Dependencies | None = None) -> None:
+        self._readings = readings or Dependencies()
         self._values: dict[tuple[str, str], dict[str, None]] = {}
         self._holders: dict[IndexKey, dict[str, None]] = {}
         self._settled: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -39,12 +44,16 @@ class Memory:
         for fact in stated:
             self._note(fact.relation, fact.subject, fact.value)
             if fact.whole:
+                if not self._listed:
+                    self._readings.changed(_LISTS)
                 self._listed.add((fact.relation, fact.subject))
 
     def _note(self, relation: str, subject: str, value: str) -> None:
         known = self._values.setdefault((relation, subject), {})
         if value in known:
             return
+        self._readings.changed((relation, subject))
+        self._readings.changed(IndexKey(relation, value))
         known[value] = None
         if relation in ATTRIBUTES:
             self._holders.setdefault(IndexKey(relation, value), {})[subject] = None
@@ -87,6 +96,7 @@ class Memory:
     @property
     def lists(self) -> bool:
         """Return True if this store's sentences state all values at once."""
+        self._readings.read(_LISTS)
         return bool(self._listed)
 
     def is_listed(self, relation: str, person: str) -> bool:
@@ -110,6 +120,7 @@ class Memory:
 
     def related(self, relation: str, person: str) -> list[str]:
         """Return the people (or values) known to be related to a person."""
+        self._readings.read((relation, person))
         if (relation, person) in self._settled:
             return list(self._settled[relation, person])
         if (steps := PATHS.get(relation)) is not None:
@@ -121,6 +132,7 @@ class Memory:
         if relation in GENDERED:
             general, gender = GENDERED[relation]
             for other in self.related(general, person):
+                self._readings.read(("gender", other))
                 if gender in self._values.get(("gender", other), {}):
                     found[other] = None
         if relation == "sibling":
@@ -134,6 +146,7 @@ class Memory:
         return self.having(key) if key.kind in ATTRIBUTES else self.related(key.kind, key.value)
 
     def having(self, key: IndexKey) -> list[str]:
+        self._readings.read(key)
         return list(self._holders.get(key, {}))
 
     def solve(self, people: People) -> list[str]:

@@ -89,95 +89,74 @@ _ATTRIBUTE = {"job": "job", "occupation": "job", "hobby": "hobby", "city": "city
 _NAMED = "|".join(_ATTRIBUTE)
 
 
+class _OutsideGrammar(Exception):
+    """A phrase is no name and no known form."""
+
+
 def parse_question(text: str) -> Query | None:
     question = text.strip().removesuffix("?").strip()
     for pattern, build in _QUESTIONS:
-        if (match := re.fullmatch(pattern, question)) and (query := build(match)) is not None:
-            return query
+        if match := re.fullmatch(pattern, question):
+            try:
+                return build(match)
+            except _OutsideGrammar:
+                continue
     return None
 
 
-def _people(phrase: str) -> People | None:
+def _people(phrase: str) -> People:
     """Parse a noun phrase: a name, `the R of ...`, `the J who lives in ...`, `the person whose A is V`."""
     phrase = phrase.strip()
     for pattern, build in _PHRASES:
         if match := re.fullmatch(pattern, phrase):
             return build(match)
-    if phrase and phrase[0].isupper():
+    if phrase[:1].isupper():
         return NamedPerson(phrase)
-    return None
+    raise _OutsideGrammar
 
 
-def _related(relation: str, phrase: str) -> People | None:
-    of, name = _people(phrase), SINGULAR.get(relation)
-    return Related(name, of) if of is not None and name is not None else None
+def _relation(word: str) -> str:
+    if word not in SINGULAR:
+        raise _OutsideGrammar
+    return SINGULAR[word]
 
 
-def _job(job: str, *more: tuple[str, str]) -> People:
-    found: People = Having("job", job)
-    for attribute, value in more:
-        found = Both(found, Having(attribute, value))
-    return found
+def _related(relation: str, phrase: str) -> People:
+    return Related(_relation(relation), _people(phrase))
 
 
-def _oldest(of: People | None) -> People | None:
-    return Oldest(of) if of is not None else None
-
-
-def _both(one: People | None, other: People | None) -> People | None:
-    return Both(one, other) if one is not None and other is not None else None
-
-
-_PHRASES: list[tuple[str, Callable[[re.Match[str]], People | None]]] = [
+_PHRASES: list[tuple[str, Callable[[re.Match[str]], People]]] = [
     (rf"the person whose ({_NAMED}) is (.+)", lambda m: Having(_ATTRIBUTE[m[1]], m[2])),
     (rf"the ([^,]+?) of (the person whose (?:{_NAMED}) is .+)", lambda m: _related(m[1], m[2])),
-    (r"the (.+?) who lives in the city of (.+)", lambda m: _job(m[1], ("city", m[2]))),
-    (r"the (.+?) in the city of (.+?) whose hobby is (.+)", lambda m: _job(m[1], ("city", m[2]), ("hobby", m[3]))),
-    (r"the (.+?) whose hobby is (.+)", lambda m: _job(m[1], ("hobby", m[2]))),
-    (r"the oldest (.+?) of (.+)", lambda m: _oldest(_related(m[1], m[2]))),
+    (r"the (.+?) who lives in the city of (.+)", lambda m: Both(Having("job", m[1]), Having("city", m[2]))),
+    (
+        r"the (.+?) in the city of (.+?) whose hobby is (.+)",
+        lambda m: Both(Both(Having("job", m[1]), Having("city", m[2])), Having("hobby", m[3])),
+    ),
+    (r"the (.+?) whose hobby is (.+)", lambda m: Both(Having("job", m[1]), Having("hobby", m[2]))),
+    (r"the oldest (.+?) of (.+)", lambda m: Oldest(_related(m[1], m[2]))),
     (r"the (.+?) of (.+)", lambda m: _related(m[1], m[2])),
 ]
-
-
-def _named(of: People | None, joiner: str = ", ") -> Names | None:
-    return Names(of, joiner) if of is not None else None
-
-
-def _value(attribute: str, of: People | None) -> Value | None:
-    return Value(_ATTRIBUTE[attribute], of) if of is not None else None
-
-
-def _count_each(relation: str, of: People | None) -> CountEach | None:
-    name = SINGULAR.get(relation)
-    return CountEach(name, of) if of is not None and name is not None else None
-
-
-def _count_with(relation: str, phrase: str, job: str) -> Count | None:
-    of = _both(_related(relation, phrase), Having("job", job))
-    return Count(of) if of is not None else None
-
-
-def _spouse_of(of: People | None) -> Names | None:
-    return Names(Related("spouse", of)) if of is not None else None
-
-
-_QUESTIONS: list[tuple[str, Callable[[re.Match[str]], Query | None]]] = [
+_QUESTIONS: list[tuple[str, Callable[[re.Match[str]], Query]]] = [
     (r"Who is older, (.+) or (.+)", lambda m: Names(Oldest(Either(NamedPerson(m[1]), NamedPerson(m[2]))))),
-    (r"Who is (the .+)", lambda m: _named(_people(m[1]))),
-    (rf"What is the ({_NAMED}) of (.+)", lambda m: _value(m[1], _people(m[2]))),
-    (r"In which (city) does (.+) live", lambda m: _value(m[1], _people(m[2]))),
-    (r"How many (.+) of (.+) have the job of (.+)", lambda m: _count_with(m[1], m[2], m[3])),
-    (r"How many (.+?) does (.+) have", lambda m: _count_each(m[1], _people(m[2]))),
+    (r"Who is (the .+)", lambda m: Names(_people(m[1]))),
+    (rf"What is the ({_NAMED}) of (.+)", lambda m: Value(_ATTRIBUTE[m[1]], _people(m[2]))),
+    (r"In which (city) does (.+) live", lambda m: Value(_ATTRIBUTE[m[1]], _people(m[2]))),
+    (
+        r"How many (.+) of (.+) have the job of (.+)",
+        lambda m: Count(Both(_related(m[1], m[2]), Having("job", m[3]))),
+    ),
+    (r"How many (.+?) does (.+) have", lambda m: CountEach(_relation(m[1]), _people(m[2]))),
     (
         r"Which (.+?) of (.+) is (?:also )?an? (.+?) of (.+)",
-        lambda m: _named(_both(_related(m[1], m[2]), _related(m[3], m[4])), " and "),
+        lambda m: Names(Both(_related(m[1], m[2]), _related(m[3], m[4])), " and "),
     ),
-    (r"Whose spouse has the job of (.+)", lambda m: _spouse_of(Having("job", m[1]))),
-    (r"Whose spouse is (.+)", lambda m: _spouse_of(_people(m[1]))),
+    (r"Whose spouse has the job of (.+)", lambda m: Names(Related("spouse", Having("job", m[1])))),
+    (r"Whose spouse is (.+)", lambda m: Names(Related("spouse", _people(m[1])))),
 ]
 
 
-def named_keys(query: Query | People) -> Iterator[IndexKey]:
+def named_keys(query: Query | People | None) -> Iterator[IndexKey]:
     """Yield the keys a question names, in the order of its words: people, and attribute values."""
     match query:
         case NamedPerson(name):
@@ -191,7 +170,7 @@ def named_keys(query: Query | People) -> Iterator[IndexKey]:
             yield from named_keys(of)
 
 
-def further_keys(query: Query | People) -> Iterator[IndexKey]:
+def further_keys(query: Query | People | None) -> Iterator[IndexKey]:
     """Yield narrower keys that answer a question at once or with less to read than the keys it names.
 
     Two steps (the cities of everyone with a job), or one relation of a person instead of all that is known.

@@ -14,54 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kbgym.agents.reference.language import ATTRIBUTES, belongs, concerns, facts, index_text
+from kbgym.agents.reference.language import ATTRIBUTES, WORDS, belongs, concerns, facts, index_text
 from kbgym.gym.policy import Lookup
 from kbgym.index_keys import IndexKey
-
-# Words of documents, not of indexes: "People whose job is smith" would rank the indexes of other jobs above the
-# smiths (1.9 of them above the best smith in a fully indexed store); "job is smith" ranks none there.
-_ATTRIBUTE_QUERIES = {
-    "job": "job is {}",
-    "hobby": "hobby is {}",
-    "city": "lives in the city of {}",
-    "born": "was born on {}",
-}
-_PERSON_QUERIES = {
-    "job": "{}'s job is",
-    "hobby": "{}'s hobby is",
-    "city": "{} lives in the city of",
-    "born": "{} was born on",
-    "child": "{} mother or father of",
-    "spouse": "{} is married to",
-    "parent": "{} is a child of",
-    "gender": "{} is the father of",
-}
-
-
-# The same for stores whose sentences list ("The sons of X are A, B."). On PhantomWiki one page returns all lists
-# for 89% of people's parents (57% with "X is a child of"), 94% of children (58% with "X mother or father
-# of"), 92% of siblings (76% with "Siblings of X"), 94 to 100% of single relations with the words of an index.
-_LISTING_QUERIES = {
-    "job": "The occupation of {} is",
-    "hobby": "The hobby of {} is",
-    "born": "The date of birth of {} is",
-    "gender": "The gender of {} is",
-    "parent": "The mother of {0} is. The father of {0} is.",
-    "child": "Daughters and sons of {}",
-    "sibling": "The sisters and brothers of {} are",
-    "spouse": "The wife or husband of {} is",
-}
 
 
 def query_for(key: IndexKey) -> str:
     """Return the query that finds an index of a key, or else its members."""
-    return _ATTRIBUTE_QUERIES.get(key.kind, index_text(IndexKey(key.kind, "{}"))).format(key.value)
+    return str(WORDS["members"].get(key.kind, index_text(IndexKey(key.kind, "{}"))).format(key.value))
 
 
 def queries_about(relation: str, person: str) -> list[str]:
     """Return the queries for one relation of one person, each for the case that the previous one found nothing."""
     plain = index_text(IndexKey(relation, "{}"))
-    wordings = dict.fromkeys([_PERSON_QUERIES.get(relation, plain)] + ([] if relation in ATTRIBUTES else [plain]))
+    wordings = dict.fromkeys([WORDS["about"].get(relation, plain)] + ([] if relation in ATTRIBUTES else [plain]))
     return [wording.format(person) for wording in wordings]
 
 
@@ -71,7 +37,7 @@ def query_about(relation: str, person: str) -> str:
 
 def listing_query(relation: str, person: str) -> str:
     """Return the query for one relation of one person in a store that lists, where one page must suffice."""
-    return _LISTING_QUERIES.get(relation, index_text(IndexKey(relation, "{}"))).format(person)
+    return str(WORDS["listing"].get(relation, index_text(IndexKey(relation, "{}"))).format(person))
 
 
 # -- searches for members ---------------------------------------------------------------------------------------------

@@ -3,55 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kbgym.agents.reference.expected import Expected
 from kbgym.agents.reference.kept_lists import Dependencies
-from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts, keys_of, shared_key, tells
+from kbgym.agents.reference.language import ATTRIBUTES, facts, keys_of, shared_key, tells
 from kbgym.agents.reference.memory import Memory
 from kbgym.index_keys import IndexKey, KeyVocabulary, worded_key
-from kbgym.index_keys.vocabulary import GENDERED
 
 BASE = (*ATTRIBUTES, "person")
-
-
-_LISTS = ("lists",)
-
-
-class WatchedMemory(Memory):
-    """A memory that reports reads and changes."""
-
-    def __init__(self, readings: Dependencies) -> None:
-        super().__init__()
-        self._readings = readings
-
-    def take(self, stated: Iterable[Fact]) -> None:
-        listed = bool(self._listed)
-        super().take(stated)
-        if bool(self._listed) != listed:
-            self._readings.changed(_LISTS)
-
-    def _note(self, relation: str, subject: str, value: str) -> None:
-        if value not in self._values.get((relation, subject), ()):
-            self._readings.changed((relation, subject))
-            self._readings.changed(IndexKey(relation, value))
-        super()._note(relation, subject, value)
-
-    @property
-    def lists(self) -> bool:
-        self._readings.read(_LISTS)
-        return super().lists
-
-    def related(self, relation: str, person: str) -> list[str]:
-        self._readings.read((relation, person))
-        if relation in GENDERED:
-            for other in super().related(GENDERED[relation][0], person):
-                self._readings.read(("gender", other))
-        return super().related(relation, person)
-
-    def having(self, key: IndexKey) -> list[str]:
-        self._readings.read(key)
-        return super().having(key)
 
 
 class SeenDocuments:
@@ -60,7 +20,7 @@ class SeenDocuments:
     def __init__(self, readings: Dependencies) -> None:
         self._readings = readings
         self.texts: dict[str, str] = {}
-        self.memory = WatchedMemory(readings)
+        self.memory = Memory(readings)
         self.expected = Expected(readings)
         self.vocabulary = KeyVocabulary()
         self._members: dict[IndexKey, dict[str, None]] = {}  # values and persons with documents seen

@@ -1,92 +1,77 @@
-"""The reference reader of benchmark v3: it knows all wordings, both halves, and the rules that weigh reports.
+"""The reference reader of benchmark v3, and neutral readers of it.
 
-The reader is a ceiling for rule-based readers, not a judge of arms. It parses reports in tool results, follows names,
-opens indexes that name the key, and answers by the latest and most reliable report. On the flat store it pages through
-a key until a page has no new member.
+The reference reader knows all wordings, both halves, and the rules that weigh reports: it is a ceiling for rule-based
+readers, not a judge of arms. It parses reports in tool results, follows names, opens indexes that name the key, and
+answers by the latest and most reliable report. Without an index it pages through a key until a page has no new member.
+Of the neutral readers, `trusting` opens whatever names the key and trusts it if most of it is about the key,
+`sceptical` opens the same and searches all the same, and `joining` asks about several people in one query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import Any
 
-from msgspec.structs import replace
-
+from kbgym.agents.reference.language import index_text
+from kbgym.agents.reference.reports import Notes, Shown
+from kbgym.agents.trust import NEUTRAL_V3_READERS
 from kbgym.chronicle.asking import read
 from kbgym.chronicle.questions import QuestionTemplate, Slots, answer, relative
-from kbgym.chronicle.timeline import ALIASES, ATTRIBUTES, DatedReport, Timeline
-from kbgym.chronicle.wordings import sentences, statement
+from kbgym.chronicle.timeline import ATTRIBUTES
 from kbgym.gym.actions import Action, Answer, Read, Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Forward, PlannedPolicy, Steps, View
+from kbgym.gym.policy import Backward, Forward, PlannedPolicy, Steps, View
+from kbgym.index_keys import IndexKey
 
+# Queries for a relation of a person. Of 60 people of seed 1 (flat store), the first page shows the latest report on the
+# job of 0.88, the city of 0.77, the hobby of 0.63; two pages show 0.93, 0.90, 0.78.
 ABOUT = {
-    "job": ("{} works as", "the occupation of {}"),
-    "hobby": ("{}'s hobby is", "{} is fond of"),
-    "city": ("{} lives in", "the home of {}"),
-    "born": ("{} was born on",),
-    "spouse": ("{} is married to", "the marriage of {}"),
-    "mother": ("{}'s mother is", "{} is a child of"),
-    "father": ("{}'s father is", "{} is a child of"),
-    "friend": ("friends of {}", "{} is a friend of"),
+    "job": "{}: job, occupation, profession",
+    "hobby": "{}: hobby, pastime, spare time",
+    "city": "{}: home, city, residence",
+    "born": "birthday of {}",
+    "spouse": "{} is married to",
+    "mother": "{}'s mother is",
+    "father": "{}'s father is",
+    "friend": "friends of {}",
 }
-_MEMBERS = {"job": "works as {}", "hobby": "hobby is {}", "city": "lives in {}"}
-_PAGES = 3  # of one search about one person
+MEMBERS = {"job": "works as {}", "hobby": "hobby is {}", "city": "lives in {}"}
+_PAGES = 3  # of one search
 _FEW = 6  # maximum candidates to look up individually
 
 Gathering = Steps[None]
-Shown = list[tuple[str, str]]
 
 
 class ReportReader(PlannedPolicy):
-    """One pass: gather the reports for the question, then answer from them."""
+    """One pass: gather the reports for the question, then answer from them.
+
+    Attributes:
+        believes: Take an index as complete.
+        joined: The number of people in one query.
+    """
+
+    believes = True
+    joined = 1
 
     def __init__(self) -> None:
-        super().__init__(self._plan, self._last)
-        self._reports: dict[tuple[str, int], DatedReport] = {}
-        self._full: dict[str, str] = {}  # full names by alias
-        self._headings: dict[str, str] = {}  # documents without reports, by id
+        super().__init__(self._plan, lambda view: Answer(self._answer(view)))
+        self.notes = Notes()
         self._opened: set[str] = set()
-        self._whole: dict[tuple[str, str], set[str]] = {}  # documents under the index of a value
-        self._known: Timeline | None = None
 
     # -- answering ----------------------------------------------------------------------------------------------------
 
     def _plan(self, view: View) -> Steps[Action]:
-        question = _question(view)
-        found = read(question)
+        found = read(_question(view))
         if found is None:
-            shown = documents((yield Search(question)))
+            shown = documents((yield Search(_question(view))))
             return Answer(shown[0][1] if shown else "unknown")
         yield from self._gather(*found)
         return Answer(self._answer(view))
 
     def _answer(self, view: View) -> str:
         found = read(_question(view))
-        solution = answer(self.timeline, *found) if found else None
+        solution = answer(self.notes.timeline, *found) if found else None
         return solution.golds[0] if solution else "unknown"
-
-    def _last(self, view: View) -> Action:
-        return Answer(self._answer(view))
-
-    @property
-    def timeline(self) -> Timeline:
-        if self._known is None:
-            named = map(self._named, self._reports.values())
-            self._known = Timeline(report for report in named if self._counts(report))
-        return self._known
-
-    def _counts(self, report: DatedReport) -> bool:
-        """Return False for a member that is not under the index of its value."""
-        members = self._whole.get((report.relation, report.value))
-        return members is None or report.document in members
-
-    def _named(self, report: DatedReport) -> DatedReport:
-        """Return a report with full names."""
-        if report.relation in ALIASES or report.subject not in self._full:
-            return report
-        return replace(report, subject=self._full[report.subject], alias=report.subject)
 
     # -- gathering -----------------------------------------------------------------------------------------------------
 
@@ -106,87 +91,89 @@ class ReportReader(PlannedPolicy):
                 yield from self._look_up("friend", slots[0])
             case "join":
                 yield from self._members(template.kind, slots[0])
-                found = self.timeline.holders(template.kind, slots[0])
+                found = self.notes.timeline.holders(template.kind, slots[0])
                 if len(found) > _FEW:
                     yield from self._members(template.other, slots[1])
                 else:
                     yield from self._each(template.other, found)
             case "friends":
                 yield from self._look_up("friend", slots[0])
-                yield from self._each(template.kind, self.timeline.friends(slots[0]))
+                yield from self._friends_with(template.kind, *slots)
             case "extreme":
                 yield from self._extreme(template, slots[0])
 
     def _follow(self, template: QuestionTemplate, person: str) -> Gathering:
         for relation in template.path:
             yield from self._look_up(relation, person)
-            found = relative(self.timeline, person, relation)
+            found = relative(self.notes.timeline, person, relation)
             if found is None:
                 return
             person = found[0]
         yield from self._look_up(template.kind, person)
 
+    def _friends_with(self, attribute: str, person: str, value: str) -> Gathering:
+        """Look up the friends' values: in the index of the value if there is one, else one by one."""
+        shown = yield from self._search(MEMBERS[attribute].format(value), 1)
+        if not (yield from self._open_members(shown, attribute, value)):
+            yield from self._each(attribute, self.notes.timeline.friends(person))
+
     def _extreme(self, template: QuestionTemplate, value: str) -> Gathering:
         yield from self._members(template.kind, value)
-        yield from self._each("born", self.timeline.holders(template.kind, value))
+        holders = self.notes.timeline.holders(template.kind, value)
+        if (template.kind, value) in self.notes.whole:
+            births = index_text(IndexKey(template.kind, value, "born"))
+            if self.notes.find(births) is None:
+                yield from self._search(births, 1)
+            yield from self._open(list(self.notes.headings.items()), value, "born")
+        yield from self._each("born", holders)
         if template.other:
-            chosen = answer(self.timeline, template._replace(other=""), (value,))
+            chosen = answer(self.notes.timeline, template._replace(other=""), (value,))
             if chosen is not None and not chosen.unanswerable:
                 yield from self._look_up(template.other, chosen.golds[0])
 
     def _verify(self, attribute: str, value: str) -> Gathering:
         """Look for later reports on members that no index confirms, while actions last."""
-        if (attribute, value) not in self._whole:
-            for person in list(self.timeline.holders(attribute, value)):
-                yield from self._look_up(attribute, person, pages=1)
+        if (attribute, value) not in self.notes.whole:
+            holders = self.notes.timeline.holders(attribute, value)
+            yield from self._ask(attribute, sorted(holders, key=lambda person: holders[person].date))
 
     def _each(self, relation: str, people: Iterable[str]) -> Gathering:
         """Look up a relation of the people for whom it is unknown."""
-        for person in list(people):
-            if self.timeline.current(relation, person) is None:
+        yield from self._ask(relation, [one for one in people if self.notes.timeline.current(relation, one) is None])
+
+    def _ask(self, relation: str, people: list[str]) -> Gathering:
+        if self.joined == 1:
+            for person in people:
                 yield from self._look_up(relation, person, pages=1)
+        for start in range(0, len(people) if self.joined > 1 else 0, self.joined):
+            yield from self._search(ABOUT[relation].format(", ".join(people[start : start + self.joined])), 1)
 
     def _look_up(self, relation: str, person: str, pages: int = _PAGES) -> Gathering:
-        """Learn a relation of a person; pages of the second name are read if the first finds nothing."""
-        names = [person, *(alias for alias, full in self._full.items() if full == person)]
-        for name, query in product(names, ABOUT[relation][:pages]):
-            for page in range(1, pages + 1):
-                before = self._told(relation, person)
-                shown = yield from self._search(query.format(name), page)
-                if (yield from self._open(shown, name, relation)):
-                    return
-                if self._told(relation, person) == before and page > 1:
-                    break
-            if self._told(relation, person) and relation != "friend":
+        """Learn a relation of a person; pages of other names are read too."""
+        names = [person, *(alias for alias, full in self.notes.full.items() if full == person)]
+        for name, page in product(names, range(1, pages + 1)):
+            told = len(self.notes.about(person, relation))
+            shown = yield from self._search(ABOUT[relation].format(name), page)
+            if (yield from self._open(shown, name, relation)):
                 return
-        if len(names) == 1 and pages > 1:
+            if len(self.notes.about(person, relation)) == told and page > 1:
+                break
+        if len(names) == 1 and pages > 1 and not self.notes.about(person, relation):
             yield from self._search(f"{person} is also called", 1)
-            if any(full == person for full in self._full.values()):
+            if person in self.notes.full.values():
                 yield from self._look_up(relation, person)
-
-    def _told(self, relation: str, person: str) -> int:
-        """Return the number of reports read on a relation of a person."""
-        mutual = relation in ("friend", "spouse")
-        return sum(
-            one.relation == relation and (one.subject == person or (mutual and one.value == person))
-            for one in map(self._named, self._reports.values())
-        )
 
     def _members(self, attribute: str, value: str, patience: int = 1) -> Gathering:
         """Learn the people with a value: from an index, or page by page."""
         page, idle = 1, 0
         while idle < patience:
-            before = len(self.timeline.holders(attribute, value))
-            shown = yield from self._search(_MEMBERS[attribute].format(value), page)
-            opened = yield from self._open(shown, value, attribute)
-            if opened:
-                self._whole[attribute, value] = {id for id, _ in opened}
-                self._known = None
-            if opened or not shown:
+            before = len(self.notes.timeline.holders(attribute, value))
+            shown = yield from self._search(MEMBERS[attribute].format(value), page)
+            if (yield from self._open_members(shown, attribute, value)) or not shown:
                 return
-            if len(self.timeline.holders(attribute, value)) > before:
+            if len(self.notes.timeline.holders(attribute, value)) > before:
                 idle = 0
-            elif any(id not in self._headings for id, _ in shown) or page >= _PAGES:  # indexes say nothing of members
+            elif any(id not in self.notes.headings for id, _ in shown) or page >= _PAGES:  # indexes tell no members
                 idle += 1
             page += 1
 
@@ -194,47 +181,72 @@ class ReportReader(PlannedPolicy):
 
     def _search(self, query: str, page: int) -> Steps[Shown]:
         shown = documents((yield Search(query, page)))
-        self._take_in(shown)
+        self.notes.saw(Search(query, page), shown)
         return shown
+
+    def _open_members(self, shown: Shown, attribute: str, value: str) -> Steps[bool]:
+        """Open an index of a value and take it as complete; return False if there is none."""
+        opened = yield from self._open(shown, value, attribute)
+        if opened:
+            self.notes.trust(attribute, value, (id for id, _ in opened))
+        return bool(opened)
 
     def _open(self, shown: Shown, key: str, relation: str) -> Steps[Shown]:
         """Open results that name a key but report nothing; return the documents of one that leads to members."""
         for id, text in shown:
-            if id not in self._headings or id in self._opened or key.lower() not in text.lower():
-                continue
-            if relation not in ATTRIBUTES and text.lower() != key.lower() and relation not in text.lower():
+            if id in self._opened or id not in self.notes.headings or not self._names(text, key, relation):
                 continue
             self._opened.add(id)
-            inside = documents((yield Read(id)))[1:]
-            self._take_in(inside)
-            if any(report.relation == relation for one in inside for report in self._of(one[0])):
-                return inside
+            inside = documents((yield Read(id)))
+            self.notes.saw(Read(id), inside)
+            if self.believes and self._leads(inside[1:], key, relation):
+                return inside[1:]
         return []
 
-    def _of(self, document: str) -> list[DatedReport]:
-        return [report for report in self._reports.values() if report.document == document]
+    def _names(self, text: str, key: str, relation: str) -> bool:
+        """Return True if a heading is an index of the key."""
+        texts = [key, index_text(IndexKey(relation, key))]
+        if relation == "born":
+            texts += [index_text(IndexKey(kind, key, "born")) for kind in ATTRIBUTES]
+        return text.lower() in map(str.lower, texts)
 
-    def _take_in(self, shown: Shown) -> None:
-        """Read the reports of documents; a pronoun refers to the person the document names first."""
-        for id, text in shown:
-            found = sentences(text)
-            if found is None:
-                self._headings[id] = text
-                continue
-            source, day, parts = found
-            person = ""
-            for start, sentence in parts:
-                if (said := statement(sentence)) is None:
-                    continue
-                person = person or said.subject
-                told: dict[str, Any] = {"document": id, "start": start, "ended": said.ended}
-                subject = said.subject or person
-                self._reports[id, start] = DatedReport(said.relation, subject, said.value, day, source, **told)
-                if said.relation in ALIASES:
-                    self._full[said.value] = subject
-        self._known = None
+    def _leads(self, inside: Shown, key: str, relation: str) -> bool:
+        """Return True if the documents of an index report the relation."""
+        ids = {id for id, _ in inside}
+        return any(one.relation == relation and one.document in ids for one in self.notes.reports)
+
+
+class TrustingReader(ReportReader):
+    """Opens whatever names the key, and trusts it if most of it is about the key."""
+
+    def _names(self, text: str, key: str, relation: str) -> bool:
+        return key.lower() in text.lower()
+
+    def _leads(self, inside: Shown, key: str, relation: str) -> bool:
+        ids = {id for id, _ in inside}
+        told = [one for one in self.notes.reports if one.document in ids]
+        fit = [
+            one for one in told if one.relation == relation and (key in (one.value, one.subject) or relation == "born")
+        ]
+        about = [one for one in told if key in (one.subject, one.value, one.alias)]
+        return bool(fit) and 2 * max(len(fit), len(about)) > len(told)
+
+
+class ScepticalReader(TrustingReader):
+    """Opens whatever names the key, and searches all the same."""
+
+    believes = False
+
+
+class JoiningReader(TrustingReader):
+    """Asks about several people in one query."""
+
+    joined = 3
+
+
+NEUTRAL_V3 = dict(zip(NEUTRAL_V3_READERS, (TrustingReader, ScepticalReader, JoiningReader), strict=True))
 
 
 def _question(view: View) -> str:
-    assert isinstance(view.task, Forward)
+    assert isinstance(view.task, Forward | Backward)
     return view.task.question

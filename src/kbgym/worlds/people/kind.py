@@ -17,15 +17,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kbgym.index_keys.vocabulary import GENDERED
+from kbgym.worlds.kinds import WorldKind
 from kbgym.worlds.people import pool
 from kbgym.worlds.people.graph import Fact, PeopleGraph
 from kbgym.worlds.people.sentences import fact_ids
 from kbgym.worlds.people.templates import EASY, HARD
-from kbgym.worlds.truth import ATTRIBUTES, PersonTruth, Told
-from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
+from kbgym.worlds.truth import ATTRIBUTES, Told, Truth
+from kbgym.worlds.world import Key, Question, World
 
 
-class PeopleTruth(PersonTruth):
+class PeopleTruth(Truth):
     """The truth of a people world, where every relation is stated from both ends."""
 
     asked = (*ATTRIBUTES, "birth")
@@ -117,40 +118,12 @@ def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
         yield "child.born", f"Birthdays of children of {person.name}", born if len(born) > 1 else []
 
 
-_ABOUT = (
-    "Each document is one sentence that states one fact about a fictional person: a job, a hobby, the city of "
-    "residence, the date of birth, or a relation to one other person. A relation is told twice, once from each end. "
-    "Only marriage, friendship, and parent and child are stated; siblings, grandparents, in-laws and so on follow from "
-    "these. Who is a man and who a woman is told by being somebody's father or mother, and by nothing else."
-)
-# The examples occur in no world, since a true one would give a reader a fact that it has not searched for.
-_FORMS = {
-    "job": ("NAME's job is JOB.", "Una Sample's job is tester."),
-    "hobby": ("NAME's hobby is HOBBY.", "Una Sample's hobby is making examples."),
-    "city": ("NAME lives in the city of CITY.", "Una Sample lives in the city of Elsewhere."),
-    "birth": ("NAME was born on MONTH DAY, YEAR.", "Una Sample was born on April 31, 1900."),
-    "spouse": ("NAME is married to NAME.", "Una Sample is married to Odo Sample."),
-    "child-of": ("NAME is a child of NAME.", "Ida Sample is a child of Una Sample."),
-    "parent-of": ("NAME is the mother/father of NAME.", "Una Sample is the mother of Ida Sample."),
-    "friend": ("NAME is a friend of NAME.", "Una Sample is a friend of Max Example."),
-}
-_KEYS = (
-    "a person, by full name",
-    "a job",
-    "a hobby",
-    "a city people live in",
-    "those in one relation to a person, such as the friends or the grandchildren of NAME",
-    "what one asks of those people, such as the cities of everybody with a job",
-)
-
-
-class PeopleKind:
-    """The `WorldKind` of generated people worlds and of the paper's own universe."""
+class PeopleKind(WorldKind):
+    """The kind of generated people worlds and of the paper's own universe."""
 
     name = "people"
     title = "People universe"
     has_pools = True
-    lists_answers = False
 
     pool = staticmethod(pool)
     truth = PeopleTruth
@@ -158,7 +131,3 @@ class PeopleKind:
 
     def difficulty(self, question: Question) -> int:
         return 0 if question.class_ in EASY else 1 if question.class_ in HARD else 2
-
-    def describe(self, world: World) -> Description:
-        kinds = {document.kind for document in world.documents}
-        return Description(_ABOUT, tuple(SentenceForm(*form) for kind, form in _FORMS.items() if kind in kinds), _KEYS)

@@ -22,14 +22,7 @@ from kbgym.worlds.world import Document, Key, Question, World
 
 SOURCE = "paper-universe"
 
-# The file's template names, in the order of TEMPLATES.
-_NAMES = """
-    qc1_job qc1_hobby qc1_city qc2_spouse_job qc2_father_hobby qc2_mother_city qc3_spouse_father_hobby
-    qc3_father_spouse_job qc3_spouse_mother_city qc4_children qc4_friends qc5_brother_job qc5_sister_hobby
-    qc5_spouse_city qc6_job_city qc6_job_hobby qc6_job_city_hobby qc7_common_friend qc7_child_friend qc8_grandchildren
-    qc8_friend_job qc8_spouse_friends qc9_older_pair qc9_oldest_child qc10_spouse_job_city qc10_spouse_job
-""".split()
-PAPER_TEMPLATES = dict(zip(_NAMES, TEMPLATES.values(), strict=True))
+PAPER_TEMPLATES = {template.paper: template for template in TEMPLATES.values()}
 
 
 class PaperNode(msgspec.Struct, frozen=True):

@@ -27,62 +27,63 @@ class Sentence(NamedTuple):
     gender: str = ""
 
 
-def write(people: Sequence[Person], seed: int | None = None) -> tuple[Document, ...]:
-    """Return the documents: numbered person by person or, with a seed, shuffled and with random ids."""
+_FORMS = {
+    "job": "{}'s job is {}.",
+    "hobby": "{}'s hobby is {}.",
+    "city": "{} lives in the city of {}.",
+    "birth": "{} was born on {}.",
+    "spouse": "{} is married to {}.",
+    "child-of": "{} is a child of {}.",
+    "mother": "{} is the mother of {}.",
+    "father": "{} is the father of {}.",
+    "friend": "{} is a friend of {}.",
+}
+_SHAPES = {form: re.compile(re.escape(text).replace(r"\{\}", "(.+)")) for form, text in _FORMS.items()}
+_GENDER = {word: gender for gender, word in PARENT.items()}
+
+
+def write(people: Sequence[Person], seed: int) -> tuple[Document, ...]:
+    """Return the documents in random order."""
+    told = list(statements(people))
+    random.Random(f"{seed}:documents").shuffle(told)
+    return tuple(Document(code(number), *one) for number, one in enumerate(told, 1))
+
+
+def statements(people: Sequence[Person]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the text, kind and people of every document, person by person."""
     names = {person.id: person.name for person in people}
-    told = [fact for person in people for fact in _facts(person, names)]
-    if seed is not None:
-        random.Random(f"{seed}:documents").shuffle(told)
-        return tuple(Document(code(number), text, kind, about) for number, (kind, about, text) in enumerate(told, 1))
-    width = max(5, len(str(len(told))))
-    return tuple(
-        Document(id=f"d{number:0{width}d}", text=text, kind=kind, about=about)
-        for number, (kind, about, text) in enumerate(told, 1)
-    )
-
-
-def _facts(person: Person, names: dict[str, str]) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    me, name = person.id, person.name
-    yield "job", (me,), f"{name}'s job is {person.job}."
-    yield "hobby", (me,), f"{name}'s hobby is {person.hobby}."
-    yield "city", (me,), f"{name} lives in the city of {person.city}."
-    yield "birth", (me,), f"{name} was born on {spoken(person.born)}."
-    if person.spouse is not None:
-        yield "spouse", (me, person.spouse), f"{name} is married to {names[person.spouse]}."
-    for parent in person.parents:
-        yield "child-of", (me, parent), f"{name} is a child of {names[parent]}."
-    for child in person.children:
-        yield "parent-of", (me, child), f"{name} is the {PARENT[person.gender]} of {names[child]}."
-    for friend in person.friends:
-        yield "friend", (me, friend), f"{name} is a friend of {names[friend]}."
-
-
-_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern))
-    for kind, pattern in (
-        ("job", r"(.+)'s job is (.+)\."),
-        ("hobby", r"(.+)'s hobby is (.+)\."),
-        ("city", r"(.+) lives in the city of (.+)\."),
-        ("birth", r"(.+) was born on (\w+ \d+, \d+)\."),
-        ("spouse", r"(.+) is married to (.+)\."),
-        ("child-of", r"(.+) is a child of (.+)\."),
-        ("parent-of", r"(.+) is the (?:mother|father) of (.+)\."),
-        ("friend", r"(.+) is a friend of (.+)\."),
-    )
-)
+    for person in people:
+        values = {"job": person.job, "hobby": person.hobby, "city": person.city, "birth": spoken(person.born)}
+        for kind, value in values.items():
+            yield _FORMS[kind].format(person.name, value), kind, (person.id,)
+        related = {
+            "spouse": () if person.spouse is None else (person.spouse,),
+            "child-of": person.parents,
+            "parent-of": person.children,
+            "friend": person.friends,
+        }
+        for kind, others in related.items():
+            for other in others:
+                form = _FORMS[PARENT[person.gender] if kind == "parent-of" else kind]
+                yield form.format(person.name, names[other]), kind, (person.id, other)
 
 
 def parse(text: str) -> Sentence | None:
     """Return the fact that a sentence states, or None if it is not in this grammar."""
-    for kind, shape in _SHAPES:
+    for form, shape in _SHAPES.items():
         if match := shape.fullmatch(text):
             subject, value = match.groups()
-            if kind == "birth":
-                value = iso(value)
-                return Sentence(kind, subject, value) if value else None
-            gender = ("female" if " is the mother of " in text else "male") if kind == "parent-of" else ""
-            return Sentence(kind, subject, value, gender)
+            if form in _GENDER:
+                return Sentence("parent-of", subject, value, _GENDER[form])
+            if form == "birth" and not (value := _date(value)):
+                return None
+            return Sentence(form, subject, value)
     return None
+
+
+def _date(value: str) -> str:
+    """Return a date in words as an ISO date, or "" if it is none."""
+    return iso(value) if re.fullmatch(r"\w+ \d+, \d+", value) else ""
 
 
 def fact_ids(documents: Iterable[Document]) -> dict[tuple[str, ...], str]:

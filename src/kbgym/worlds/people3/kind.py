@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from kbgym.chronicle.timeline import ATTRIBUTES, PARENTS, DatedReport
 from kbgym.index_keys.vocabulary import GENDERED
+from kbgym.worlds.kinds import WorldKind
 from kbgym.worlds.people.kind import INDEX_TEXTS
 from kbgym.worlds.people3 import KIND, facts_of, pool
 from kbgym.worlds.people3.documents import rules
-from kbgym.worlds.truth import PersonTruth, Told
-from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
+from kbgym.worlds.truth import Told, Truth
+from kbgym.worlds.world import Description, Document, Key, Question, World
 
 _GENDERS = {"mother": "female", "father": "male"}
 
 
-class ReportedTruth(PersonTruth):
+class ReportedTruth(Truth):
     """The truth of a v3 world after its rounds of updates; only reports that count belong under a key."""
 
     asked = (*ATTRIBUTES, "birth")
@@ -75,18 +78,8 @@ def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
         yield "friends", f"Friends of {name}", friends
 
 
-_ABOUT = (
-    "Each document begins with its source and date, and reports one or several facts about a fictional person: the "
-    "job, the hobby, the city of residence, the date of birth, the spouse, a parent, a friend, or another name of the "
-    "person. The same fact is worded in many ways, and a person may be named by another name or, after the first "
-    "sentence, by a pronoun. Facts change. {rules} A report may also withdraw a fact; nothing is on record after that."
-)
-_FORM = SentenceForm("SOURCE, DATE: REPORT", "Gazette, April 31, 1900: Una Sample works as a tester.")
-_KEYS = ("a person, by full name", "a job", "a hobby", "a city people live in", "the friends of a person")
-
-
-class People3Kind:
-    """The `WorldKind` of benchmark v3."""
+class People3Kind(WorldKind):
+    """The kind of benchmark v3."""
 
     name = KIND
     title = "People universe v3"
@@ -101,5 +94,9 @@ class People3Kind:
         return 0 if question.class_ in ("one-step", "as-of", "source", "change") else 1
 
     def describe(self, world: World) -> Description:
-        sources = facts_of(world).dials.sources
-        return Description(_ABOUT.format(rules=" ".join(rules(sources))), (_FORM,), _KEYS)
+        said = super().describe(world)
+        told = said.about.format(rules=" ".join(rules(facts_of(world).dials.sources)))
+        return msgspec.structs.replace(said, about=told)
+
+    def form_of(self, document: Document) -> str:
+        return "report"

@@ -20,17 +20,18 @@ from collections.abc import Iterable, Sequence
 
 from kbgym.errors import Damaged
 from kbgym.index_keys.vocabulary import HALVES
+from kbgym.worlds.kinds import WorldKind
 from kbgym.worlds.phantomwiki.build import pool
 from kbgym.worlds.phantomwiki.wiki import ATTRIBUTES, STATED
-from kbgym.worlds.truth import PersonTruth, Told
-from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
+from kbgym.worlds.truth import Told, Truth
+from kbgym.worlds.world import Document, Key, World
 
 # Inverse relations: the lists of a member that may name the person of the key.
 _OTHER_END = {"parent": "child", "child": "parent", "sibling": "sibling", "spouse": "spouse"}
 _SIDE = {stated: either for either, pair in HALVES.items() for stated in pair}
 
 
-class WikiTruth(PersonTruth):
+class WikiTruth(Truth):
     """The truth of a PhantomWiki world."""
 
     asked = tuple(ATTRIBUTES)
@@ -73,22 +74,7 @@ class WikiTruth(PersonTruth):
         return people
 
 
-_ABOUT = (
-    "Each document is one sentence of a fictional person's wiki page: it gives the person's date of birth, occupation, "
-    "hobby or gender, or it names everybody in one relation to the person (mother, father, sister, brother, son, "
-    "daughter, wife, husband, friend). The same relation is told again on the other person's page. Every other kinship "
-    "(aunts, grandparents, cousins, in-laws) follows from these and is stated nowhere."
-)
-_KEYS = (
-    "a person, by full name",
-    "an occupation",
-    "a hobby",
-    "a date of birth",
-    "those in one relation to a person, such as the sons or the uncles of NAME",
-)
-
-
-class WikiKind:
+class WikiKind(WorldKind):
     name = "phantomwiki"
     title = "PhantomWiki"
     has_pools = True
@@ -97,26 +83,7 @@ class WikiKind:
     pool = staticmethod(pool)  # without tautologies
     truth = WikiTruth
 
-    def oracle(self, world: World) -> None:
-        return None
-
-    def difficulty(self, question: Question) -> int:
-        return 0
-
-    def describe(self, world: World) -> Description:
-        found: dict[str, str] = {}
-        for document in world.documents:
-            form = f"The {ATTRIBUTES.get(document.kind, document.kind)} of NAME is VALUE."
-            if document.kind in STATED:
-                one = len(document.about) == 2
-                form = "The RELATION of NAME is NAME." if one else "The RELATIONS of NAME are NAME, NAME."
-            found.setdefault(form, _example(form))
-        return Description(_ABOUT, tuple(SentenceForm(form, found[form]) for form in sorted(found)), _KEYS)
-
-
-def _example(form: str) -> str:
-    """Return a sentence of a form that occurs in no world, so that it reveals no fact."""
-    sentence = form.replace("RELATIONS", "sisters").replace("RELATION", "sister").replace("VALUE", "an example")
-    for name in ("Una Sample", "Ida Sample", "Eva Sample"):
-        sentence = sentence.replace("NAME", name, 1)
-    return sentence
+    def form_of(self, document: Document) -> str:
+        if document.kind not in STATED:
+            return document.kind
+        return "one" if len(document.about) == 2 else "several"
