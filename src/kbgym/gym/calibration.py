@@ -17,9 +17,9 @@ def calibrate(environment: Environment, questions: Iterable[tuple[str, Collectio
     """Return the threshold that puts the most evidence on the first page; None if no question can tell.
 
     `questions` are texts with their supports. The value of a slot is the share of the supports that it adds to the
-    page, or -`COST` if it shows none. An index with the question's own text is excluded, because it is not informative
-    about other wordings. Where slots cost more than they add, only an index that matches better than all of theirs is
-    shown.
+    page, at least `COST` if it shows one, and -`COST` if it shows none. An index with the question's own text is
+    excluded, because it is not informative about other wordings. Where slots cost more than they add, only an index
+    that matches better than all of theirs is shown.
     """
     valued = sorted((one for text, support in questions if (one := _value(environment, text, support))), reverse=True)
     best, total, threshold = 0.0, 0.0, round(valued[0][0] + MARGIN, 4) if valued else None
@@ -36,10 +36,11 @@ def _value(environment: Environment, text: str, support: Collection[str]) -> tup
     trained, store = environment.engine.trained, environment.store
     if trained is None or not support:
         return None
+    own = text.casefold().rstrip(" ?.!")  # as an alias begins
     hits = trained.match(text, _CANDIDATES)
-    hit = next((hit for hit in hits if text.casefold() not in store[hit[0]].text.casefold()), None)
+    hit = next((hit for hit in hits if own not in store[hit[0]].text.casefold()), None)
     if hit is None:
         return None
     shown = set(support).intersection(learnt_from(store, hit[0]).targets)
     added = shown.difference(environment.page(text, 1))
-    return hit[1], len(added) / len(set(support)) if shown else -COST
+    return hit[1], max(COST, len(added) / len(set(support))) if shown else -COST
