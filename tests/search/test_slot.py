@@ -290,4 +290,19 @@ def test_calibration_keeps_right_slots_and_drops_wrong_ones() -> None:
     assert threshold == round(score - MARGIN, 4)
     strict = calibrate(environment, wrong)  # the question's own index tells nothing
     assert strict is not None and all(trained.match(text, 2)[1][1] < strict for text, _ in wrong)
+    assert calibrate(environment, [(f"{text}?", support) for text, support in wrong]) == strict, "as it is asked"
     assert calibrate(environment, [("no evidence is known", ())]) is None
+
+
+def test_a_right_slot_is_worth_its_place_where_its_evidence_is_on_the_page() -> None:
+    originals = [source(f"s{n}", f"{WORDS[n % 7]} {WORDS[n % 11]} number {n}") for n in range(40)]
+    flat = Store(originals)
+    text = "old mill by Lund number 3"
+    first = Environment(flat, engine_for(flat, EMBEDDER), ranking="slot").page(text, 1)[0]
+    store = Store([*originals, Record("n1", "the old mill by Lund", (first,), flag="authored")])
+    environment = Environment(store, engine_for(store, EMBEDDER), ranking="slot")
+    assert environment.engine.trained is not None
+    ((_, score),) = environment.engine.trained.match(text, 1)
+    assert first in environment.page(text, 1)[:5] and calibrate(environment, [(text, (first,))]) == round(
+        score - MARGIN, 4
+    )
