@@ -120,10 +120,9 @@ def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
         right = abstains(answer) or any(normalise(gold) and exact(answer, gold) for gold in golds)
         return Grade(float(right), float(right))
     accepted = [spelling for gold in golds for spelling in _spellings(gold)]
-    return Grade(
-        max((f1(answer, gold) for gold in accepted), default=0.0),
-        max((exact(answer, gold) for gold in accepted), default=0.0),
-    )
+    right = max((exact(answer, gold) for gold in accepted), default=0.0)
+    # The other spellings of a number match only as a whole: "one" is no part of "thirty-one".
+    return Grade(max([right, *(f1(answer, gold) for gold in golds)]), right)
 
 
 def grade_question(answer: str | None, question: Question) -> Grade:
