@@ -93,8 +93,6 @@ class Models:
         return self._clients[name], settings
 
     async def close(self) -> None:
-        for client in self._clients.values():
-            await client.close()
         if self.cassette is not None:
             self.cassette.close()
 
