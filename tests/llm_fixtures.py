@@ -143,7 +143,6 @@ class Told:
         return reply
 
 
-
 def client_for(
     provider: Told | None,
     cassette: Cassette | None = None,

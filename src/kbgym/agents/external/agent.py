@@ -57,8 +57,7 @@ class CommandLimits(msgspec.Struct, frozen=True):
         try:
             return msgspec.convert(given, cls, strict=False)
         except msgspec.ValidationError as error:
-            seconds, at_once = names.values()
-            raise BadInput(f"{seconds} is a number of seconds, {at_once} a number of processes: {error}.") from None
+            raise BadInput(f"{' and '.join(names.values())} are numbers of seconds and processes: {error}.") from None
 
 
 class PassRecord(msgspec.Struct, frozen=True):
@@ -80,10 +79,10 @@ class CommandAgent:
     ) -> None:
         """Create the agent; `kept` is the log file for output of its processes."""
         try:
-            import aiohttp  # noqa: F401
+            from kbgym.agents.external.http import PassServer
         except ImportError:
             raise Missing("a command as an agent needs aiohttp; run `pip install 'kbgym[models]'`.") from None
-        self.name, self.role, self.skill = name, role, skill
+        self.name, self.role, self.skill, self.server = name, role, skill, PassServer
         self.line = command_line(name)
         self.limits = limits or CommandLimits.from_environment()
         self.at_once = self.line.at_once or self.limits.at_once
@@ -178,15 +177,13 @@ class CommandPolicy:
 
     async def _begin(self, view: View) -> None:
         agent, question = self._agent, view.task.question
-        from kbgym.agents.external.http import PassServer
-
         self._began = time.monotonic()
         self._deadline = asyncio.get_running_loop().time() + agent.limits.seconds
         self._process = process = AgentProcess()
         # The pass may be cancelled between two actions without the policy being told.
         self._playing = cast(asyncio.Task[None], asyncio.current_task())
         self._playing.add_done_callback(self._drop)
-        self._server = PassServer(self._token, partial(reply_to, toolbox=self))
+        self._server = agent.server(self._token, partial(reply_to, toolbox=self))
         url = await self._server.start()
         headers = {"Authorization": f"Bearer {self._token}"}
         servers = {"kbgym": {"type": "http", "url": url, "headers": headers}}
