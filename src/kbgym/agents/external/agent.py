@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shutil
 import time
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Annotated, Any, cast
 import msgspec
 
 from kbgym.agents.external.command_line import USAGE_FROM, bridge_line, command_line, filled, surroundings
-from kbgym.agents.external.process import AgentProcess, check_found
+from kbgym.agents.external.process import AgentProcess
 from kbgym.agents.external.usage import path_steps, usage_in
 from kbgym.agents.live import OVER, CallQueue, PendingCall
 from kbgym.agents.llm.client import Flawed
@@ -36,7 +37,6 @@ from kbgym.sanitize import safe_text
 
 KEPT = "passes.jsonl"  # output of the processes, beside the run's trace
 _LAST_WORDS = 300
-_LATE = 0.3  # seconds in which a call may still arrive after its process exited
 
 
 class CommandLimits(msgspec.Struct, frozen=True):
@@ -90,7 +90,8 @@ class CommandAgent:
         self.usage_from = path_steps(told) if told else None
         self.has_played = False  # True once one of its processes has called a tool
         self._kept = kept
-        check_found(self.line.arguments[0], surroundings(self.line, {}))
+        if shutil.which(program := self.line.arguments[0], path=surroundings(self.line, {}).get("PATH")) is None:
+            raise BadInput(f"the agent's command cannot be started: there is no program {program!r}.")
 
     def __call__(self) -> CommandPolicy:
         return CommandPolicy(self)
@@ -160,7 +161,8 @@ class CommandPolicy:
             first = asyncio.FIRST_COMPLETED
             left = self._deadline - asyncio.get_running_loop().time()
             await asyncio.wait({coming, over}, timeout=max(0.0, left), return_when=first)
-            await asyncio.wait({coming}, timeout=_LATE if over.done() else 0)
+            # A call may still arrive shortly after its process exited.
+            await asyncio.wait({coming}, timeout=0.3 if over.done() else 0)
             if coming.done():
                 return coming.result()
             if not over.done():

@@ -66,10 +66,6 @@ class LLMAgent:
         return LLMPolicy(self.client, self.settings, self.allowance, self.skill)
 
     @property
-    def name(self) -> str:
-        return self.client.name
-
-    @property
     def description(self) -> dict[str, Any]:
         """Return the model, its settings and the hashes of its prompts, for a run's settings and its trace."""
         notes = {THOUGHT: prompt_hash(THOUGHT)} if self.settings.effort == THOUGHT else {}
