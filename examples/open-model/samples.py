@@ -27,7 +27,6 @@ from kbgym.gym.actions import Action, Answer, Search
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import play
 from kbgym.gym.policy import Forward, Policy, View
-from kbgym.gym.tools import PAGE_SIZE
 from kbgym.worlds.world import Question
 
 SETTINGS = ModelSettings("taught", 0.0, THOUGHT, 2_048)
@@ -100,7 +99,7 @@ def main() -> None:
         for place in asked.worlds:
             samples = asyncio.run(samples_of(place, asked.teacher, asked.most, without))
             file.writelines(json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples)
-            print(f"{place}: {len(samples):,} samples for pages of {PAGE_SIZE}", flush=True)
+            print(f"{place}: {len(samples):,} samples", flush=True)
 
 
 if __name__ == "__main__":
