@@ -130,7 +130,7 @@ class Timed:
     """A provider that records the duration of each request."""
 
     def __init__(self, provider: Provider, seconds: list[float]) -> None:
-        self.where, self.close = provider.where, provider.close
+        self.where = provider.where
         self._provider, self._seconds = provider, seconds
 
     async def send(self, request: Request) -> Reply:
