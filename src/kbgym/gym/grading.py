@@ -117,8 +117,8 @@ def abstains(answer: str) -> bool:
 def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
     """Return the best score over the golds; an unanswerable question scores 1 for abstention, else 0."""
     if unanswerable:
-        right = abstains(answer) or any(normalise(gold) and exact(answer, gold) for gold in golds)
-        return Grade(float(right), float(right))
+        abstained = abstains(answer) or any(normalise(gold) and exact(answer, gold) for gold in golds)
+        return Grade(float(abstained), float(abstained))
     accepted = [spelling for gold in golds for spelling in _spellings(gold)]
     right = max((exact(answer, gold) for gold in accepted), default=0.0)
     # The other spellings of a number match only as a whole: "one" is no part of "thirty-one".
