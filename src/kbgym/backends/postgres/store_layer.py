@@ -154,23 +154,36 @@ class LayeredRecords(MutableMapping[str, Record]):
         yield from list(self.later.values())
 
 
-class LayeredInbound(dict[str, dict[str, None]]):
+class LayeredInbound(MutableMapping[str, dict[str, None]]):
     """Inbound links by document, stored here if they changed."""
 
     def __init__(self, base: DatabaseBase) -> None:
-        super().__init__()
         self.base = base
+        self._changed: dict[str, dict[str, None]] = {}
 
     def copy(self) -> LayeredInbound:
         twin = LayeredInbound(self.base)
-        twin.update(self)
+        twin._changed = dict(self._changed)
         return twin
 
+    def __getitem__(self, id: str) -> dict[str, None]:
+        """Return the current links to a document whose links changed."""
+        return self._changed[id]
+
     def get(self, id: str, default: Any = None) -> Any:
-        return self[id] if id in self else dict.fromkeys(self.base.inbound(id))
+        return self._changed[id] if id in self._changed else dict.fromkeys(self.base.inbound(id))
+
+    def __setitem__(self, id: str, sources: dict[str, None]) -> None:
+        self._changed[id] = sources
 
     def __delitem__(self, id: str) -> None:
-        self[id] = {}  # hides those of the base
+        self._changed[id] = {}  # hides those of the base
+
+    def __iter__(self) -> Iterator[str]:
+        raise NotImplementedError("iterate over the documents instead")
+
+    def __len__(self) -> int:
+        raise NotImplementedError("iterate over the documents instead")
 
 
 class LayeredTexts(dict[str, dict[str, None]]):
