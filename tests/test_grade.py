@@ -92,6 +92,7 @@ def test_whoever_gives_no_answer_scores_nothing_even_where_there_is_none():
         ("twenty one", ["21"], 1, 1),
         ("4", ["3", "three"], 0, 0),
         ("03", ["3"], 0, 0),
+        ("one", ["31"], 0, 0),
         ("3 children", ["3", "three"], 2 / 3, 0),
         ("123", ["123"], 1, 1),
         ("²", ["2"], 0, 0),

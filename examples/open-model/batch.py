@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 from aiohttp import web
-from qwen import Qwen, Rows
+from qwen import Qwen, Rows, common_length
 
 LONGEST = 400  # characters of a text without another limit
 # What is written next: a fixed text, one of several texts, or the rest of a string of at most so many characters.
@@ -94,6 +94,11 @@ class Writing:
         except StopIteration:
             self.wanted = None
 
+    def finish(self, said: dict[str, Any]) -> None:
+        """Answer the request, from another thread, unless its client has left."""
+        reply = self.reply
+        reply.get_loop().call_soon_threadsafe(lambda: reply.done() or reply.set_result(said))
+
 
 class Engine:
     """Reads and writes all requests in one thread."""
@@ -117,6 +122,9 @@ class Engine:
         while True:
             while len(self.active) < len(self.rows.known) and not (self.queue.empty() and self.active):
                 self._admit(self.queue.get())
+            self.active = {row: one for row, one in self.active.items() if not one.reply.cancelled()}
+            if not self.active:
+                continue
             new = self._next_tokens()
             logits = self.rows.step(new)
             for row, scores in zip(new, logits, strict=True):
@@ -126,10 +134,11 @@ class Engine:
     def _admit(self, writing: Writing) -> None:
         """Give a request the free row that knows most of its prompt."""
         if len(writing.prompt) + 2 * LONGEST > self.rows.length:
-            writing.reply.get_loop().call_soon_threadsafe(writing.reply.set_result, {"error": "context length"})
+            writing.finish({"error": "context length"})
             return
         free = [row for row in range(len(self.rows.known)) if row not in self.active]
-        row = max(free, key=lambda one: (_shared(self.rows.known[one], writing.prompt), -len(self.rows.known[one])))
+        shared = {row: common_length(self.rows.known[row], writing.prompt) for row in free}
+        row = max(free, key=lambda one: (shared[one], -len(self.rows.known[one])))
         writing.kept = self.rows.begin(row, writing.prompt)
         self.active[row], self.unread[row] = writing, writing.prompt[writing.kept :]
         if writing.kept < len(writing.prompt) // 2:  # the first of its kind: others copy what it has read
@@ -160,7 +169,7 @@ class Engine:
         writing.tokens += len(tokens)
         if writing.wanted is None or writing.tokens >= writing.limit:
             del self.active[row]
-            writing.reply.get_loop().call_soon_threadsafe(writing.reply.set_result, self._said(writing))
+            writing.finish(self._said(writing))
         else:
             self.unread[row] = tokens or [self.rows.known[row].pop()]
 
@@ -212,15 +221,6 @@ class Engine:
         return {"choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage}
 
 
-def _shared(known: list[int], prompt: list[int]) -> int:
-    size = 0
-    for one, other in zip(known, prompt, strict=False):
-        if one != other:
-            break
-        size += 1
-    return size
-
-
 def _unescaped(text: str) -> str:
     try:
         return str(json.loads(f'"{text}"', strict=False))
@@ -259,14 +259,17 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=16, help="requests that are written together")
     parser.add_argument("--context", type=int, default=6_144, help="tokens of a request and its reply")
     parser.add_argument("--at-once", type=int, default=512, help="tokens of one step")
-    parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     chosen = parser.parse_args()
-    if chosen.threads:
-        torch.set_num_threads(chosen.threads)
     began = time.time()
     loaded = Qwen(chosen.model, chosen.adapter, chosen.device)
     engine = Engine(loaded, chosen.rows, chosen.context, chosen.at_once)
     threading.Thread(target=engine.run, daemon=True).start()
     print(f"loaded in {time.time() - began:.0f} s; http://127.0.0.1:{chosen.port}/v1", flush=True)
-    web.run_app(application(engine, chosen.model.stem), host="127.0.0.1", port=chosen.port, print=None)
+    web.run_app(
+        application(engine, chosen.model.stem),
+        host="127.0.0.1",
+        port=chosen.port,
+        print=None,
+        handler_cancellation=True,
+    )

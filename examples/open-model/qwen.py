@@ -101,7 +101,7 @@ class Rows:
 
     def begin(self, row: int, tokens: Sequence[int]) -> int:
         """Keep, or copy from another row, the longest common beginning with `tokens`, and return its length."""
-        shared = [_common(known, tokens) for known in self.known]
+        shared = [common_length(known, tokens) for known in self.known]
         best = max(range(len(shared)), key=lambda one: (shared[one], one == row))
         keep = min(shared[best], len(tokens) - 1)
         if best != row:
@@ -148,7 +148,7 @@ class Rows:
         return found.view(-1, groups, count, width).permute(2, 0, 1, 3).reshape(count, -1)
 
 
-def _common(known: list[int], tokens: Sequence[int]) -> int:
+def common_length(known: list[int], tokens: Sequence[int]) -> int:
     size = min(len(known), len(tokens))
     differs = np.asarray(known[:size]) != np.asarray(tokens[:size])
     return int(differs.argmax()) if differs.any() else size

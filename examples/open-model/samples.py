@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from kbgym.agents.llm.policy import request_for
+from kbgym.agents.llm.prompting import skill_of
 from kbgym.agents.llm.protocols import chat_messages
 from kbgym.agents.llm.values import THOUGHT, ModelSettings
 from kbgym.agents.registry import make_agent
@@ -27,9 +28,9 @@ from kbgym.gym.actions import Action, Answer, Search
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import play
 from kbgym.gym.policy import Forward, Policy, View
-from kbgym.gym.tools import PAGE_SIZE
 from kbgym.worlds.world import Question
 
+SKILL = skill_of("reader").with_notes(THOUGHT, "reader")
 SETTINGS = ModelSettings("taught", 0.0, THOUGHT, 2_048)
 
 
@@ -66,7 +67,7 @@ class Noted:
         fields = msgspec.to_builtins(action)
         call = {"tool": fields.pop("tool"), "arguments": {name: value for name, value in fields.items() if value != ""}}
         reply = json.dumps({"known": known, "missing": missing, "call": call}, ensure_ascii=False)
-        messages = chat_messages(request_for(view, SETTINGS), "schema")
+        messages = chat_messages(request_for(view, SETTINGS, SKILL), "schema")
         self.samples.append({"messages": messages, "reply": reply})
         return action
 
@@ -100,7 +101,7 @@ def main() -> None:
         for place in asked.worlds:
             samples = asyncio.run(samples_of(place, asked.teacher, asked.most, without))
             file.writelines(json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples)
-            print(f"{place}: {len(samples):,} samples for pages of {PAGE_SIZE}", flush=True)
+            print(f"{place}: {len(samples):,} samples", flush=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import xllamacpp
 
 
 def serve(model: Path, port: int, threads: int, slots: int, context: int) -> None:
-    """Serve the model until the process ends; every slot keeps the tokens of the pass it played last."""
+    """Serve the model until the process ends."""
     params = xllamacpp.CommonParams()
     params.model.path = str(model)
     params.hostname, params.port = "127.0.0.1", port

@@ -3,8 +3,7 @@
 python teach.py --model qwen2.5-coder-1.5b-instruct-q4_k_m.gguf --samples samples --out adapter.pt --minutes 20
 python batch.py --model qwen2.5-coder-1.5b-instruct-q4_k_m.gguf --adapter adapter.pt
 
-The loss counts the reply's tokens only. At rank 12 the adapter has 28 MB. This recipe was run for a few steps on a CPU
-(see docs/open-model.md); no adapter was made with it on a GPU yet, and none is shipped.
+The loss counts the reply's tokens only. At rank 12 the adapter has 28 MB. This was run for a few steps on a CPU only.
 """
 
 from __future__ import annotations

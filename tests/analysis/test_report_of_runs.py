@@ -236,7 +236,7 @@ def test_exams_of_two_readers_are_not_mixed(trained, tmp_path):
     files = list((run / "exams").glob("trained-test_in*.jsonl"))
     assert len(files) == 2
     report = make_report(run)
-    assert any("1 exams under other conditions (by general)" in note for note in report.notes)
+    assert any("1 exam under other conditions (by general)" in note for note in report.notes)
     assert header.agent == "general" and len({file.read_bytes() for file in files}) == 2
 
 

@@ -155,7 +155,7 @@ def test_from_a_folder_to_a_trained_and_examined_store_that_follows_its_files(ca
     assert code == 0, err
     code, printed, err = kbgym(capfdbinary, "exam", trained, "--set", "test_in", "--json")
     assert code == 0 and json.loads(printed)["n"] == 6, err
-    before = StoreFolder(trained).reading.iteration
+    before = StoreFolder(trained).iteration
 
     boats = harbour / "notes" / "boats.md"
     boats.write_text(boats.read_text().replace("Her hull is green;", "Her hull is blue now;"))

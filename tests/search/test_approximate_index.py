@@ -337,8 +337,7 @@ def test_small_stores_are_exact_large_ones_approximate_and_either_can_be_forced(
 ) -> None:
     monkeypatch.setenv("KBGYM_CACHE", str(tmp_path))
     monkeypatch.delenv("KBGYM_INDEX", raising=False)
-    kinds = [factory.is_approximate(count) for count in (6_000, factory.THRESHOLD - 1, factory.THRESHOLD)]
-    assert kinds == [False, False, True]
+    assert [factory.is_approximate(count, 10) for count in (1, 9, 10)] == [False, False, True]
     embedder = CachedEmbedder(HashEmbedder())
     pairs = list(zip(IDS, TEXTS, strict=True))
     assert isinstance(engine_for(pairs, embedder).index, ExactIndex) and not list(tmp_path.iterdir())
@@ -348,10 +347,10 @@ def test_small_stores_are_exact_large_ones_approximate_and_either_can_be_forced(
     engine.put("d3", "A sentence nobody wrote before.")
     assert engine.search("A sentence nobody wrote before.", 0, 1)[0][0] == "d3"
     monkeypatch.setenv("KBGYM_INDEX", "exact")
-    assert not factory.is_approximate(10**9)
+    assert not factory.is_approximate(10**9, 10)
     monkeypatch.setenv("KBGYM_INDEX", "fast")
     with pytest.raises(BadInput, match="KBGYM_INDEX"):
-        factory.is_approximate(1)
+        factory.is_approximate(1, 10)
 
 
 def test_who_searches_a_few_times_makes_no_graph_and_uses_one_that_is_there(

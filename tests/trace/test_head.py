@@ -48,7 +48,7 @@ def ends(data: bytes) -> list[int]:
 def test_it_says_how_far_the_trace_was_committed(place: Path) -> None:
     head, reading = read_head(place / "trace.jsonl"), read_trace(place / "trace.jsonl")
     assert head is not None
-    assert (head.iteration, head.size, head.chain) == (reading.iteration, reading.end.size, reading.end.chain)
+    assert (head.iteration, head.size, head.chain) == (reading.end.iteration, reading.end.size, reading.end.chain)
     found = (place / "trace.head").stat()
     assert head.iteration == 3 and found.st_size == 160 and not found.st_mode & 0o111
 

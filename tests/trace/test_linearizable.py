@@ -10,7 +10,7 @@ import asyncio
 import os
 import random
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
@@ -204,7 +204,8 @@ class History:
     def first(self, id: str, text: str | None, low: int) -> int | None:
         """Return the first commit from `low` on after which a document has a text."""
         versions = self.versions.get(id, [(0, None)])
-        for number, (start, value) in enumerate(versions):
+        last = max(0, bisect_right(versions, low, key=lambda version: version[0]) - 1)
+        for number, (start, value) in enumerate(versions[last:], last):
             end = versions[number + 1][0] if number + 1 < len(versions) else self.size + 1
             if value == text and end > low:
                 return max(start, low)

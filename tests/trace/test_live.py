@@ -6,6 +6,7 @@ Where others may write too, `shared_place.py` stands for the database.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +24,7 @@ from kbgym.gym.environment import Environment
 from kbgym.store import Store
 from kbgym.trace import live as module
 from kbgym.trace.backend import save_store
-from kbgym.trace.events import Acted, Began, Committed, Event, Genesis
+from kbgym.trace.events import Acted, Began, Committed, Event, Genesis, RolledBack
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
 from kbgym.trace.log import TraceWriter
@@ -211,6 +212,36 @@ def test_a_turn_under_way_when_a_write_fails_can_commit_nothing(folder: Path, mo
             monkeypatch.setattr(TraceWriter, "commit", real)
             await do(live, Add("Kept."))
         assert [type(e).__name__ for e in StoreFolder(folder).events] == ["Genesis", "Acted", "Committed"]
+
+    asyncio.run(work())
+
+
+def test_a_rollback_returns_to_what_is_being_written_and_to_what_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        ear = Ear()
+        async with opened(folder, ear) as live:
+            await do(live, Add("One."))
+            kept = live.store.fingerprint
+            written = live._writer.commit  # type: ignore[union-attr]
+            monkeypatch.setattr(live._writer, "commit", lambda events: (time.sleep(0.1), written(events)))
+            for text in ("Two.", "Three."):
+                async with live.write():
+                    step = await live.environment.carry_out(Add(text))
+                    live.record(Acted(live.iteration + 1, "serve", 1, step.action, step.result), step.observation)
+                    live.commit()
+            now = live.store.fingerprint
+            await asyncio.sleep(0)  # the write begins
+            assert await live.roll_back(3, "again") == 4 and live.store.fingerprint == now
+            assert await live.roll_back(1) == 5 and live.store.fingerprint == kept
+            assert search_of(live) == sorted(record.id for record in live.store)
+            assert [(e.iteration, e.to, e.reason) for e in ear.events if isinstance(e, RolledBack)] == [
+                (4, 3, "again"),
+                (5, 1, ""),
+            ]
+            assert live.store.add("Four.") == "n6", "ids are never issued again"
+        assert StoreFolder(folder).store().fingerprint == kept
 
     asyncio.run(work())
 

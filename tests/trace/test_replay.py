@@ -203,7 +203,7 @@ def test_a_folder_can_roll_back_twice_and_go_on(live: Live) -> None:
     folder.rollback(3)
     store = folder.rollback(2)
     assert list(store) == live.states[2]
-    assert folder.reading is not None and folder.reading.iteration == 7
+    assert folder.reading is not None and folder.iteration == 7
     assert store.add("Something.") == "n5", "an id given out in any iteration is not given out again"
     position = [event.position for event in folder.events if isinstance(event, Committed)]
     assert position == [1, 2, 3, 1, 5, 3, 2]

@@ -52,7 +52,7 @@ def test_every_step_of_the_slider_is_the_store_of_that_iteration(run, tmp_path):
     block = drawn.packed(60)
     assert block is not None, drawn.failure
     header, arrays = unpack(block)
-    last = StoreFolder(place).reading.iteration
+    last = StoreFolder(place).iteration
     assert [frame[0] for frame in header["frames"]] == list(range(1, last + 1))
     for at in range(last + 1):
         store = store_at(place, at)

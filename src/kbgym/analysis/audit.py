@@ -103,11 +103,6 @@ def _as_the_world_has_it(key: IndexKey | None) -> Key | None:
     return Key(".".join(_KINDS.get(step, step) for step in (*steps, key.then) if step), key.value)
 
 
-def steps_in(words: Iterable[str]) -> bool:
-    """Return True if any of these words names a relation between people."""
-    return any(map(is_relation, words))
-
-
 def telling_words(text: str) -> frozenset[str]:
     """Return the words that say what a sentence is about, above all its key's value; plurals match singulars."""
     return frozenset(word.removesuffix("s") for word in telling(words_of(text)) - ANY_KIND)
@@ -137,7 +132,7 @@ def states_answer(text: str, resolver: Resolver, truth: Truth) -> bool:
             return True
         if key.kind not in (*ATTRIBUTES, "person") and len(members) in numbers:
             return True
-    if steps_in(words):
+    if any(map(is_relation, words)):
         return False  # "Friends of P whose job is J" narrows a relation; it says nothing of P's own job
     values = [Key(one.kind, one.value) for one in resolver.named(text) if one.kind != "person"]
     return any(truth.members(key) & people for key in values)

@@ -80,7 +80,8 @@ def _use(id: str, text: str, pairs: Sequence[Pair]) -> IndexUse:
         else:
             saved -= min(len(_only_through(trained, id)), max(0, trained.actions - flat.actions))
             f1 += min(0.0, gained)
-    times = sum(_opens(shot, id) for trained, _ in pairs for shot in trained.shots)
+    results = [shot.result for trained, _ in pairs for shot in trained.shots]
+    times = sum(isinstance(result, Opened) and result.id == id for result in results)
     asked = tuple(trained.id for trained, _ in pairs)
     return IndexUse(id, text, times, asked, tuple(needed), saved, round(f1, 6), not needed and _worse(pairs))
 
@@ -129,10 +130,6 @@ def _sought(row: Row, id: str) -> set[int]:
         return {found.gold}
     opened = ((number, shot.result) for number, shot in enumerate(row.shots, 1))
     return {number for number, result in opened if isinstance(result, Opened) and result.id != id}
-
-
-def _opens(shot: Shot, id: str) -> bool:
-    return isinstance(shot.result, Opened) and shot.result.id == id
 
 
 def costly(uses: Iterable[IndexUse]) -> list[IndexUse]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis import published as paper
 from kbgym.analysis.index_use import IndexUse, costly, index_use, use_line
 from kbgym.analysis.results import LABELS
 from kbgym.analysis.statistics import break_even
@@ -252,11 +251,8 @@ def values(proof: Proof) -> dict[str, Any]:
 
 
 def group_lines(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return groups of questions as a table for people, the paper's figures beside the gradient's."""
-    theirs = paper.RHO["trained-paper"] if "neither" in groups else {}
+    """Return groups of questions as a table for people."""
     found = [f"{'':12}{'n':>4}  {'rho [95%]':>22}{'F1 flat → trained':>22}{'actions':>14}{'first page':>14}"]
-    if theirs:
-        found[0] += "   paper: rho, F1"
     for name, group in groups.items():
         rho = "unknown" if group["rho_high"] is None else "{rho:.3f} [{rho_low:.2f}, {rho_high:.2f}]".format(**group)
         f1, actions = ("{f1_flat:.3f} → {f1_trained:.3f}", "{actions_flat:.1f} → {actions_trained:.1f}")
@@ -264,9 +260,6 @@ def group_lines(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
         page = "" if None in pages else "{:.2f} → {:.2f}".format(*pages)
         line = f"{LABELS[name]:12}{group['n']:>4}  {rho:>22}{f1.format(**group):>22}{actions.format(**group):>14}"
         line += f"{page:>14}"
-        if name in theirs:
-            before, after = (paper.F1[arm][name] for arm in ("flat", "trained-paper"))
-            line += f"   {theirs[name]:.3f}, {before:.3f} → {after:.3f}"
         found.append(line.rstrip())
     return found
 

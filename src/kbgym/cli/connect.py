@@ -89,12 +89,9 @@ def _entry(kind: AgentFile, program: str, place: str, role: Role, url: str | Non
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return kind.entry_at(url.rstrip("/").removesuffix("/mcp") + "/mcp", headers)
     where = place if is_url(place) else str(Path(place).resolve())
-    return kind.entry([*_program(), "serve", where, "--mcp", "--role", role, "--set", f"client={program}"])
-
-
-def _program() -> list[str]:
     found = shutil.which("kbgym")
-    return [found] if found else [sys.executable, "-m", "kbgym"]
+    program_line = [found] if found else [sys.executable, "-m", "kbgym"]
+    return kind.entry([*program_line, "serve", where, "--mcp", "--role", role, "--set", f"client={program}"])
 
 
 def _text(path: Path) -> str:

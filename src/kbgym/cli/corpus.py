@@ -27,6 +27,7 @@ from kbgym.trace import is_url
 from kbgym.worlds.world import World
 
 SHOWN = 10  # lines of one kind
+MANY = 20_000  # documents whose embedding takes minutes
 TEMPLATE = Path(__file__).with_name(FILE)
 
 
@@ -172,6 +173,7 @@ def _report(out: Path, made: Made) -> list[str]:
         + ("; the second is left out" if pair.dropped else "")
         for pair in asked.duplicates
     )
+    slow = "Embedding so many documents takes minutes: --search words needs no embedding, --unit passage makes fewer."
     leaks = f"  {len(asked.leaks)} of them stand in two splits: training would see the exam."
     return [
         f"{out}: {counted(len(world.documents), 'document')} from {counted(corpus.files, 'file')}, "
@@ -188,6 +190,7 @@ def _report(out: Path, made: Made) -> list[str]:
         *_some(f"  no text: {name}" for name in corpus.empty),
         *_some(twice),
         *([leaks] if asked.leaks else []),
+        *([slow] if len(world.documents) > MANY and world.facts.get("search") != "words" else []),
     ]
 
 

@@ -130,7 +130,7 @@ class Timed:
     """A provider that records the duration of each request."""
 
     def __init__(self, provider: Provider, seconds: list[float]) -> None:
-        self.where, self.close = provider.where, provider.close
+        self.where = provider.where
         self._provider, self._seconds = provider, seconds
 
     async def send(self, request: Request) -> Reply:
@@ -194,7 +194,7 @@ def small_store() -> Store:
     return Store([*documents, Record("i0", "People who live in the city of Velden.", people, flag="authored")])
 
 
-async def _episodes(reader: Agent, curator: Agent | None, tick: ProgressCallback) -> list[Transcript]:
+async def _episodes(reader: Agent, curator: Agent, tick: ProgressCallback) -> list[Transcript]:
     """Play the readers concurrently, then a curator after some of them, each on its own store."""
     asked, done = _data()["questions"], 0
     curated = [number for number, one in enumerate(asked) if one.get("curated")]
@@ -209,8 +209,6 @@ async def _episodes(reader: Agent, curator: Agent | None, tick: ProgressCallback
         return transcript
 
     forward = list(await asyncio.gather(*(one(reader, "reader", Forward(each["text"])) for each in asked)))
-    if curator is None:
-        return forward
     tasks = []
     for number in curated:
         text, gold, read = asked[number]["text"], asked[number]["answer"], forward[number]

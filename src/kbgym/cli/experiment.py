@@ -18,9 +18,9 @@ from kbgym.analysis.audit import Auditor
 from kbgym.analysis.health import coverage
 from kbgym.analysis.report import write_report
 from kbgym.api.factory import embedder_named
-from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
 from kbgym.baselines.arm import Summarise
+from kbgym.cli import read_table
 from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.cli.settings import options
 from kbgym.cli.spending import Spending, spending_options, training_plan
@@ -42,14 +42,8 @@ from kbgym.worlds.people.paper import read as read_universe
 from kbgym.worlds.splits import Sizes, sharing, with_pages_apart
 from kbgym.worlds.world import World
 
-ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")
-ARMS_OF: dict[str, tuple[str, ...]] = {
-    "paper": ARMS,
-    "paper-original": ("flat", "graphrag", "hipporag", "oracle"),
-    "public": ("flat", "bm25", "pages", "graphrag", "hipporag", "lightrag", "raptor"),
-    "ablation": ("flat", "hipporag"),
-}
-STRATEGIES = {"paper-original": "paper", "public": "paper,paper+pages"}
+TEXTS = read_table("texts.toml")
+ARMS, STRATEGIES = TEXTS["arms"], TEXTS["strategies"]  # by kind of experiment
 UNIVERSE = Path("shared/data/paper-universe.json")
 READERS = ("reference", "general", *(f"neutral:{name}" for name in NEUTRAL_READERS))
 USUAL_DOCUMENTS, COMMUNITY = 5_800, 54  # of a generated world, and of one community
@@ -64,7 +58,7 @@ def command() -> None:
 
 @verb("run", command)
 @click.argument("kind", type=click.Choice(["paper", "paper-original", "ablation", "public"]))
-@click.option("--arms", help=f"Arms and controls, by comma.  [default: {','.join(ARMS)}]")
+@click.option("--arms", help=f"Arms and controls, by comma.  [default: {ARMS['paper']}]")
 @options("embedder", default="all-MiniLM-L6-v2")
 @options("readers", "hard", "trust")
 @options("workers", default=1, help="Seeds to run in parallel.  [1]")
@@ -139,7 +133,7 @@ def original(world: World, first: int = 100) -> World:
 def _plan(kind: experiment.Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan, dict[int, World]]:
     """Return the plan, and the world of each seed if one was given."""
     given = flags["arms"]
-    named = _list(given) if given is not None else tuple(name for name in ARMS_OF[kind] if name in REGISTERED)
+    named = _list(given if given is not None else ARMS[kind])
     controls = [name for name in CONTROLS if name in named and name != "no-questions"]
     named = tuple("oracle" if name == "no-questions" else name for name in named if name not in controls)
     for name in named:
@@ -155,7 +149,7 @@ def _plan(kind: experiment.Kind, world: World | None, flags: dict[str, Any]) -> 
     worlds = {seed: _drawn(world, kind, seed) for seed in seeds} if world else {}
     base = _settings(kind, world, worlds, flags)
     refuse_hand((base.reader, *readers))
-    strategies = _list(flags["strategy"] or STRATEGIES.get(kind, "paper,class"))
+    strategies = _list(flags["strategy"] or STRATEGIES[kind])
     for name in strategies:
         arm_named(name.partition("+")[2] or "flat")
     values = _values(vary, given, world)

@@ -13,6 +13,7 @@ import msgspec
 
 from kbgym.api import open
 from kbgym.api.factory import agenda_for
+from kbgym.cli import read_table
 from kbgym.cli.common import STORE, Printed, progress, verb
 from kbgym.cli.serve import opened_online, serving_options
 from kbgym.cli.settings import place
@@ -144,12 +145,7 @@ def corrections_command(place: str) -> Printed:
     return {"corrections": msgspec.to_builtins(found)}, lines or [f"{shown(place)} holds no corrections."]
 
 
-_WORDS = {
-    "changed": "its facts changed",
-    "unfinished": "unfinished",
-    "not indexed": "named, not indexed",
-    "sibling": "of a kind that is asked for",
-}
+_WORDS: dict[str, str] = read_table("texts.toml")["agenda"]
 
 
 def _agenda(place: str) -> Printed:

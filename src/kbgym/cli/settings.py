@@ -18,7 +18,7 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -48,14 +48,14 @@ _TYPES: dict[str, Any] = {
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class SettingInfo(NamedTuple):
-    """A setting: the table of `kbgym.toml` it is written in, its help, type and default, and if it is a flag."""
+class SettingInfo(msgspec.Struct, frozen=True):
+    """What `settings.toml` says of a setting; `table` is the table of `kbgym.toml` that it is written in."""
 
-    table: str
     help: str
-    type: Any
-    flag: bool
-    default: Any
+    type: str | list[str] = "text"
+    flag: bool = False
+    default: Any = None
+    table: str = ""
 
 
 def _type(named: str | list[str]) -> Any:
@@ -63,13 +63,7 @@ def _type(named: str | list[str]) -> Any:
 
 
 KEYS = {
-    key: SettingInfo(
-        "" if table == "project" else table,
-        about["help"],
-        _type(about.get("type", "text")),
-        about.get("flag", False),
-        about.get("default"),
-    )
+    key: msgspec.convert({**about, "table": "" if table == "project" else table}, SettingInfo)
     for table, entries in read_table("settings.toml").items()
     for key, about in entries.items()
 }
@@ -153,7 +147,7 @@ def _check_value(file: Path, key: str, value: object) -> None:
         try:
             if not isinstance(part, str | int | float):
                 raise click.BadParameter(f"{part!r} is not a single value.")
-            click.types.convert_type(KEYS[key].type).convert(part, None, None)
+            click.types.convert_type(_type(KEYS[key].type)).convert(part, None, None)
         except click.BadParameter as error:
             raise BadInput(f"{file}: {key}: {error.message}") from error
 
@@ -273,13 +267,13 @@ def option(key: str, *declarations: str, **more: Any) -> Callable[[F], F]:
     known = KEYS[key]
     name = {"training_questions": "questions", "set": "set_name"}.get(key, key)
     flag, hidden = f"--{name.replace('_', '-')}", not known.flag and not declarations
-    chosen = {"type": known.type, "help": known.help, **more}
+    chosen = {"type": _type(known.type), "help": known.help, **more}
     if hidden or known.default is not None:
         chosen.setdefault("default", known.default)
-    if known.type is bool:
+    if known.type == "bool":
         chosen |= {"type": None, "is_flag": True}
     if hidden:
-        flag += f"/--no-{flag[2:]}" if known.type is bool else ""
+        flag += f"/--no-{flag[2:]}" if known.type == "bool" else ""
         chosen["hidden"] = True
     return click.option(*(declarations or (flag, name)), cls=Setting, key=key, **chosen)
 

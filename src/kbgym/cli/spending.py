@@ -69,12 +69,11 @@ class Spending:
                 self._budget = made.budget
             yield made
 
-    def confirm(self, name: str, passes: dict[str, int]) -> None:
-        """Show the forecast cost and ask, unless told not to; replaying a cassette is free."""
-        self.confirm_all([(name, passes)])
-
     def confirm_all(self, plans: Iterable[Plan], each: str = "") -> None:
-        """Forecast the cost of several players and ask once. `each` names the unit of the cost."""
+        """Forecast the cost of all players and ask once, unless told not to; replaying a cassette is free.
+
+        `each` names the unit of the cost.
+        """
         passes: dict[str, Counter[str]] = {}
         for name, some in plans:
             if name.startswith("llm:") and any(some.values()):

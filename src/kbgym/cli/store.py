@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from kbgym.api import open
+from kbgym.cli import read_table
 from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.main import Verbs
 from kbgym.cli.settings import options, place
@@ -83,15 +84,6 @@ def read_command(place: str, id: str, with_source: bool) -> Printed:
     return result, lines
 
 
-_MEANING: dict[str, str] = {
-    "lost_origins": "original facts no living document carries",
-    "duplicated_origins": "original facts more than one document carries",
-    "orphans": "authored, no link in or out",
-    "empty_indexes": "authored, no outgoing link",
-    "same_texts": "documents that repeat another's text",
-}
-
-
 @verb("stats")
 @place("STORE")
 def stats_command(place: str) -> Printed:
@@ -103,8 +95,8 @@ def stats_command(place: str) -> Printed:
     """
     with open(place) as opened:
         store = opened.store
-        counts = msgspec.to_builtins(ledger(store))
-        lines = [f"{name:<20} {count:>9,}  {_MEANING.get(name, '')}".rstrip() for name, count in counts.items()]
+        counts, meaning = msgspec.to_builtins(ledger(store)), read_table("texts.toml")["ledger"]
+        lines = [f"{name:<20} {count:>9,}  {meaning.get(name, '')}".rstrip() for name, count in counts.items()]
         result = {**counts, "hash": store.fingerprint}
     return result, "\n".join(lines)
 

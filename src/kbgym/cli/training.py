@@ -80,7 +80,7 @@ def exam_command(
         files = [out, *([no_store_file(out) if out else None] if opened.is_public else [])]
         left = sum(len(questions) - (len(read_rows(file)) if file else 0) for file in files)
         say(why)  # after all arguments were validated
-        spending.confirm(agent, {"exam": left})
+        spending.confirm_all([(agent, {"exam": left})])
         with progress(f"exam {set_name}") as tick:
             passes = PASSES * spending.concurrency  # the client of the models enforces the requested limit
             spending_tick = with_spend(tick, models)

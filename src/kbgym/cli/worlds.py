@@ -20,8 +20,7 @@ from kbgym.errors import BadInput
 from kbgym.search.base import SearchKind
 
 if TYPE_CHECKING:
-    from kbgym.worlds.splits import Sizes
-    from kbgym.worlds.world import World
+    pass
 
 _DIALS = ("depth", "breadth", "passage", "time", "sources", "rounds", "wordings")
 
@@ -49,40 +48,31 @@ def generate_command(
       kbgym generate --pool job-and-city > pool.jsonl
       kbgym generate --benchmark 3 --set passage=8 --out worlds-out/v3
     """
+    from kbgym.worlds import people3
     from kbgym.worlds.kinds import kind_of
+    from kbgym.worlds.people import generate as people_world
     from kbgym.worlds.splits import Sizes
+    from kbgym.worlds.updates import updated
 
     dials = {name: value for name in _DIALS if (value := given.pop(name)) is not None}
     asked = Sizes(**given) if template is None else Sizes(0, 0, 0, 0, 0)
     if (template is None) == (out is None):
         raise BadInput("say where to write the world with --out DIR, or what to print with --pool; not both.")
     if benchmark == "2":
-        world = _v2(people, seed, asked, bool(hard), dials)
+        if dials:
+            raise BadInput(f"{', '.join(dials)}: only --benchmark 3 has dials.")
+        world = people_world(people, seed, asked, hard=bool(hard))
     else:
-        world = _v3(people, seed, asked, bool(hard), dials, round or 0)
+        if hard:
+            raise BadInput("hard worlds are of benchmark 2; benchmark 3 has dials.")
+        asked = people3.DEFAULT_SIZES if asked == Sizes() else asked
+        world = people3.generate(people, seed, asked, people3.Dials(**dials))
+        world = updated(world, round) if round else world
     if out is None:
         _print_lines(kind_of(world).pool(world, template or ""))
         return None
     world.save(out)
     return world_values(world), world_text(out, world)
-
-
-def _v2(people: int, seed: int, sizes: Sizes, hard: bool, dials: dict[str, Any]) -> World:
-    from kbgym.worlds.people import generate
-
-    if dials:
-        raise BadInput(f"{', '.join(dials)}: only --benchmark 3 has dials.")
-    return generate(people, seed, sizes, hard=hard)
-
-
-def _v3(people: int, seed: int, sizes: Sizes, hard: bool, dials: dict[str, Any], rounds: int) -> World:
-    from kbgym.worlds.people3 import DEFAULT_SIZES, Dials, generate
-    from kbgym.worlds.updates import updated
-
-    if hard:
-        raise BadInput("hard worlds are of benchmark 2; benchmark 3 has dials.")
-    world = generate(people, seed, DEFAULT_SIZES if sizes == type(sizes)() else sizes, Dials(**dials))
-    return updated(world, rounds) if rounds else world
 
 
 def _print_lines(values: Iterable[object]) -> None:

@@ -125,7 +125,7 @@ def read_toml(text: str) -> tuple[list[Node], list[str]]:
         raise Broken(TOO_DEEP)
     try:
         data = tomllib.loads(text, parse_float=str)
-        tree = _node(data)
+        tree = tree_of(data)
     except tomllib.TOMLDecodeError as error:
         raise Broken(f"no TOML: {error}") from None
     except ValueError:
@@ -160,19 +160,15 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def tree_of(value: Any, span: tuple[int, int] | None = None) -> Node:
+def tree_of(value: Any, span: tuple[int, int] | None = None, depth: int = 0) -> Node:
     """Return a value of `json_values` as a node whose parts have the same span."""
-    return _node(value, span)
-
-
-def _node(value: Any, span: tuple[int, int] | None = None, depth: int = 0) -> Node:
     if depth > MOST_DEPTH:
         raise Broken(TOO_DEEP)
     if isinstance(value, dict | Pairs):
         pairs = value.items() if isinstance(value, dict) else value
-        return Node(items=[(key, _node(one, span, depth + 1)) for key, one in pairs], span=span)
+        return Node(items=[(key, tree_of(one, span, depth + 1)) for key, one in pairs], span=span)
     if isinstance(value, list):
-        return Node(items=[("", _node(one, span, depth + 1)) for one in value], listed=True, span=span)
+        return Node(items=[("", tree_of(one, span, depth + 1)) for one in value], listed=True, span=span)
     if isinstance(value, bool):
         return Node(str(value).lower(), span=span)
     if hasattr(value, "isoformat"):

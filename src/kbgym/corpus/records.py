@@ -87,7 +87,9 @@ def _object_page(value: Any, span: tuple[int, int], where: str) -> Page:
     if not isinstance(said.get("text", ""), str) or (isinstance(said.get("text"), Number)):
         raise Broken(f"{where}`text` is no text")
     title = said.get("title") or said.get("name") if "text" not in said else said.get("title")
-    page = _page(title if isinstance(title, str) else "", said.get("text", ""), *span)
+    text = said.get("text", "")
+    blocks = [Block("sentence", text, span=span)] if text.strip() else []
+    page = Page(folded(title) if isinstance(title, str) else "", blocks)
     rest = Pairs(pair for pair in value if pair[0] != "text" and not (pair[0] == "title" and pair[1] == title))
     add_fields(page, [tree_of(rest, span)], span[1] - span[0], span)
     return page
@@ -126,7 +128,3 @@ def _table_page(headers: list[str], names: list[str], row: list[str], start: int
         return _object_page(cells, (start, end), "")
     said = row_text(headers, [folded(cell) for cell in row])
     return Page("", [Block("row", said, span=(start, end), whole=True)])
-
-
-def _page(title: str, text: str, start: int, end: int) -> Page:
-    return Page(folded(title), [Block("sentence", text, span=(start, end))] if text.strip() else [])

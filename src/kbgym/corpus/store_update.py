@@ -78,7 +78,7 @@ def reimport(place: Path, world: World) -> Reimport:
         raise BadInput(f"{place} was not made from this corpus: they have no document in common.")
     changed = changes(known.values(), world.documents)
     store = folder.store()
-    iteration = folder.reading.iteration if folder.reading else 0
+    iteration = folder.iteration
     if not changed:
         return Reimport(iteration)
     affected = affected_indexes(store, changed)

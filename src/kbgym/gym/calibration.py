@@ -36,8 +36,9 @@ def _value(environment: Environment, text: str, support: Collection[str]) -> tup
     trained, store = environment.engine.trained, environment.store
     if trained is None or not support:
         return None
+    own = text.casefold().rstrip(" ?.!")  # as an alias begins
     hits = trained.match(text, _CANDIDATES)
-    hit = next((hit for hit in hits if text.casefold() not in store[hit[0]].text.casefold()), None)
+    hit = next((hit for hit in hits if own not in store[hit[0]].text.casefold()), None)
     if hit is None:
         return None
     shown = set(support).intersection(learnt_from(store, hit[0]).targets)

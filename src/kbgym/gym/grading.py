@@ -117,13 +117,12 @@ def abstains(answer: str) -> bool:
 def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
     """Return the best score over the golds; an unanswerable question scores 1 for abstention, else 0."""
     if unanswerable:
-        right = abstains(answer) or any(normalise(gold) and exact(answer, gold) for gold in golds)
-        return Grade(float(right), float(right))
+        abstained = abstains(answer) or any(normalise(gold) and exact(answer, gold) for gold in golds)
+        return Grade(float(abstained), float(abstained))
     accepted = [spelling for gold in golds for spelling in _spellings(gold)]
-    return Grade(
-        max((f1(answer, gold) for gold in accepted), default=0.0),
-        max((exact(answer, gold) for gold in accepted), default=0.0),
-    )
+    right = max((exact(answer, gold) for gold in accepted), default=0.0)
+    # The other spellings of a number match only as a whole: "one" is no part of "thirty-one".
+    return Grade(max([right, *(f1(answer, gold) for gold in golds)]), right)
 
 
 def grade_question(answer: str | None, question: Question) -> Grade:

@@ -65,7 +65,7 @@ def live_engine_for(
     return LiveEngine(index, EmbeddingQueue(embedder), search, words, beside)
 
 
-def is_approximate(count: int, threshold: int = THRESHOLD) -> bool:
+def is_approximate(count: int, threshold: int) -> bool:
     """Return True if this many texts need an approximate index, or the index that `KBGYM_INDEX` forces is one."""
     forced = os.environ.get(VARIABLE, "")
     if forced not in ("", "exact", "approximate"):
@@ -78,7 +78,7 @@ def approximate_plugin(count: int) -> Any | None:
 
     Warn if there are many texts and the plugin's extra is not installed.
     """
-    if not is_approximate(count):
+    if not is_approximate(count, THRESHOLD):
         return None
     plugin = plugins.load("kbgym.backends", "hnsw")
     if plugin.installed():

@@ -65,7 +65,7 @@ class StoreFolder:
     @property
     def iteration(self) -> int:
         """Return the last committed iteration."""
-        return self.reading.iteration if self.reading else 0
+        return self.reading.end.iteration if self.reading else 0
 
     @property
     def position(self) -> int:

@@ -105,10 +105,6 @@ class TraceReading(msgspec.Struct, frozen=True):
     size: int
     dropped: str | None = None
 
-    @property
-    def iteration(self) -> int:
-        return self.end.iteration
-
 
 def chained(body: bytes, chain: str) -> tuple[bytes, str]:
     """Return the line of the file for a body (one JSON object), and the chain after it."""

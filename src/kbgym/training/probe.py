@@ -98,10 +98,9 @@ def gradient_templates(world: World) -> tuple[str, ...]:
 
 def held_out(world: World, trained: Sequence[Question], n: int | None = 34, seed: int = 0) -> Probe:
     """Draw trained questions and unseen test questions, for a world that cannot list its questions."""
-    seen = dict.fromkeys(question.text for question in trained)
     asked = {question.text: question for question in trained}
     test = [question for name in ("test_in", "test_out") for question in world.split(name)]
-    groups = {"trained": list(asked.values()), "unseen": [question for question in test if question.text not in seen]}
+    groups = {"trained": list(asked.values()), "unseen": [question for question in test if question.text not in asked]}
     if not groups["unseen"]:
         raise BadInput("this world has no test question that was not trained on, so nothing can be compared.")
     chosen: dict[str, tuple[Question, ...]] = {}
@@ -109,7 +108,7 @@ def held_out(world: World, trained: Sequence[Question], n: int | None = 34, seed
         count = len(questions) if n is None else min(n, len(questions))
         drawn = Random(f"{seed}:probe:{name}").sample(questions, count)
         chosen[name] = tuple(msgspec.structs.replace(question, split=name) for question in drawn)
-    overlap = {name: sum(question.text in seen for question in group) for name, group in chosen.items()}
+    overlap = {name: sum(question.text in asked for question in group) for name, group in chosen.items()}
     sizes = {name: len(group) for name, group in chosen.items()}
     return Probe(chosen, sizes, {name: n or size for name, size in sizes.items()}, overlap)
 

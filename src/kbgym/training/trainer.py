@@ -25,9 +25,8 @@ class Trainer(Session):
         curate: Curate = curate_directly
         if settings.gate:
             budget, memory = settings.forward_budget, settings.memory
-            held_out = world.split("eval")
             reader = None if settings.reader == "general" else self.agents.reader  # its answers are not a measure
-            curate = gated_curate(Gate(settings.gate, held_out, reader, settings.seed, budget, memory))
+            curate = gated_curate(Gate(settings.gate, world.split("eval"), reader, settings.seed, budget, memory))
         try:
             for attempt in range(RETRIES + 1):
                 try:

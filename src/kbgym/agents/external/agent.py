@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shutil
 import time
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Annotated, Any, cast
 import msgspec
 
 from kbgym.agents.external.command_line import USAGE_FROM, bridge_line, command_line, filled, surroundings
-from kbgym.agents.external.process import AgentProcess, check_found
+from kbgym.agents.external.process import AgentProcess
 from kbgym.agents.external.usage import path_steps, usage_in
 from kbgym.agents.live import OVER, CallQueue, PendingCall
 from kbgym.agents.llm.client import Flawed
@@ -36,7 +37,6 @@ from kbgym.sanitize import safe_text
 
 KEPT = "passes.jsonl"  # output of the processes, beside the run's trace
 _LAST_WORDS = 300
-_LATE = 0.3  # seconds in which a call may still arrive after its process exited
 
 
 class CommandLimits(msgspec.Struct, frozen=True):
@@ -57,8 +57,7 @@ class CommandLimits(msgspec.Struct, frozen=True):
         try:
             return msgspec.convert(given, cls, strict=False)
         except msgspec.ValidationError as error:
-            seconds, at_once = names.values()
-            raise BadInput(f"{seconds} is a number of seconds, {at_once} a number of processes: {error}.") from None
+            raise BadInput(f"{' and '.join(names.values())} are numbers of seconds and processes: {error}.") from None
 
 
 class PassRecord(msgspec.Struct, frozen=True):
@@ -80,10 +79,10 @@ class CommandAgent:
     ) -> None:
         """Create the agent; `kept` is the log file for output of its processes."""
         try:
-            import aiohttp  # noqa: F401
+            from kbgym.agents.external.http import PassServer
         except ImportError:
             raise Missing("a command as an agent needs aiohttp; run `pip install 'kbgym[models]'`.") from None
-        self.name, self.role, self.skill = name, role, skill
+        self.name, self.role, self.skill, self.server = name, role, skill, PassServer
         self.line = command_line(name)
         self.limits = limits or CommandLimits.from_environment()
         self.at_once = self.line.at_once or self.limits.at_once
@@ -91,7 +90,8 @@ class CommandAgent:
         self.usage_from = path_steps(told) if told else None
         self.has_played = False  # True once one of its processes has called a tool
         self._kept = kept
-        check_found(self.line.arguments[0], surroundings(self.line, {}))
+        if shutil.which(program := self.line.arguments[0], path=surroundings(self.line, {}).get("PATH")) is None:
+            raise BadInput(f"the agent's command cannot be started: there is no program {program!r}.")
 
     def __call__(self) -> CommandPolicy:
         return CommandPolicy(self)
@@ -161,7 +161,8 @@ class CommandPolicy:
             first = asyncio.FIRST_COMPLETED
             left = self._deadline - asyncio.get_running_loop().time()
             await asyncio.wait({coming, over}, timeout=max(0.0, left), return_when=first)
-            await asyncio.wait({coming}, timeout=_LATE if over.done() else 0)
+            # A call may still arrive shortly after its process exited.
+            await asyncio.wait({coming}, timeout=0.3 if over.done() else 0)
             if coming.done():
                 return coming.result()
             if not over.done():
@@ -178,15 +179,13 @@ class CommandPolicy:
 
     async def _begin(self, view: View) -> None:
         agent, question = self._agent, view.task.question
-        from kbgym.agents.external.http import PassServer
-
         self._began = time.monotonic()
         self._deadline = asyncio.get_running_loop().time() + agent.limits.seconds
         self._process = process = AgentProcess()
         # The pass may be cancelled between two actions without the policy being told.
         self._playing = cast(asyncio.Task[None], asyncio.current_task())
         self._playing.add_done_callback(self._drop)
-        self._server = PassServer(self._token, partial(reply_to, toolbox=self))
+        self._server = agent.server(self._token, partial(reply_to, toolbox=self))
         url = await self._server.start()
         headers = {"Authorization": f"Bearer {self._token}"}
         servers = {"kbgym": {"type": "http", "url": url, "headers": headers}}

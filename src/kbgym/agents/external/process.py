@@ -12,8 +12,6 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kbgym.errors import BadInput
-
 FIRST, LAST = 16_000, 48_000  # bytes of output kept
 _POLITE = 1.0  # seconds between SIGTERM and SIGKILL
 
@@ -90,8 +88,3 @@ def _remove(folder: Path, groups: list[int]) -> None:
     for group in groups:
         _signal(group, signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def check_found(program: str, env: Mapping[str, str]) -> None:
-    if shutil.which(program, path=env.get("PATH")) is None:
-        raise BadInput(f"the agent's command cannot be started: there is no program {program!r}.")

@@ -80,14 +80,14 @@ class Cassette:
         self._next: dict[str, int] = {}
         self._file = self._open() if record else None
         try:
-            self._length = self._load()
+            length = self._load()
         except BaseException:
             if self._file is not None:
                 os.close(self._file)
             raise
         if self._file is not None:
-            os.ftruncate(self._file, self._length)
-            if not self._length:
+            os.ftruncate(self._file, length)
+            if not length:
                 self._write(_Header(SCHEMA))
 
     # -- playing back ---------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class Cassette:
         self._next[hash] = self._next.get(hash, 0) + 1
 
     def close(self) -> None:
-        """Close the file. Recording something more opens it again."""
+        """Close the file; nothing more can be recorded."""
         if self._file is not None:
             os.fsync(self._file)
             os.close(self._file)
@@ -174,13 +174,9 @@ class Cassette:
         self.spent += msgspec.structs.replace(Usage.of(taken.reply), sent=())
 
     def _write(self, *lines: msgspec.Struct) -> None:
-        if self._file is None:
-            self._file = self._open()
-            if os.fstat(self._file).st_size != self._length:
-                raise BadInput(f"{self.path} was changed by another process in the meantime.")
+        assert self._file is not None, "the cassette is closed"
         text = "".join(self._redact(encode(line).decode()) + "\n" for line in lines)
         view = memoryview(text.encode())
-        self._length += len(view)
         while view:
             view = view[os.write(self._file, view) :]
 

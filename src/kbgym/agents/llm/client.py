@@ -30,7 +30,6 @@ class Provider(Protocol):
     def where(self) -> str: ...
 
     async def send(self, request: Request) -> Reply: ...
-    async def close(self) -> None: ...
 
 
 class Budget:
@@ -113,10 +112,6 @@ class ModelClient:
     def described(self, settings: ModelSettings, prompts: dict[str, str]) -> dict[str, Any]:
         """Return the description of the model for a run's settings: name, settings, hashes of the prompts."""
         return {"agent": self.name, "settings": msgspec.to_builtins(settings), "prompts": prompts}
-
-    async def close(self) -> None:
-        if self.provider is not None:
-            await self.provider.close()
 
     async def _live(self, hash: str, request: Request) -> Reply:
         provider = self.provider

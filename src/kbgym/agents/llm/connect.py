@@ -81,10 +81,7 @@ class Models:
             return self._player(rest, role)
         provider, _, model = rest.partition("/")
         if kind != "llm" or provider not in SERVICES or not model:
-            raise BadInput(
-                f"there is no agent {name!r}; models are llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL "
-                "and cassette:FILE."
-            )
+            raise BadInput(f"there is no model {name!r}; use llm:{{{','.join(SERVICES)}}}/MODEL or cassette:FILE.")
         settings = self._settings(provider, model, role)
         if name not in self._clients:
             self._clients[name] = self._connect(name, provider, model)
@@ -93,8 +90,6 @@ class Models:
         return self._clients[name], settings
 
     async def close(self) -> None:
-        for client in self._clients.values():
-            await client.close()
         if self.cassette is not None:
             self.cassette.close()
 

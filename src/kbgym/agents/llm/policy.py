@@ -16,7 +16,7 @@ from kbgym.agents.llm.client import Asker, Flawed, ModelClient, read_call
 from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import Skill, as_data, choices, last_lines, messages, prompt, prompt_hash, skill_of
 from kbgym.agents.llm.retry import TooLong
-from kbgym.agents.llm.values import THOUGHT, Message, ModelSettings, Reply, Request, tool
+from kbgym.agents.llm.values import Message, ModelSettings, Reply, Request, tool
 from kbgym.canonical import decode
 from kbgym.errors import Failed
 from kbgym.gym.actions import Action, Invalid
@@ -59,27 +59,20 @@ class LLMAgent:
         self, models: Models, name: str, role: Role, allowance: int = ALLOWANCE, skill: Skill | None = None
     ) -> None:
         self.client, self.settings = models.client(name, role)
-        self.skill = skill or skill_of(role)
+        self.skill = (skill or skill_of(role)).with_notes(self.settings.effort, role)
         self.allowance = allowance
 
     def __call__(self) -> LLMPolicy:
         return LLMPolicy(self.client, self.settings, self.allowance, self.skill)
 
     @property
-    def name(self) -> str:
-        return self.client.name
-
-    @property
     def description(self) -> dict[str, Any]:
         """Return the model, its settings and the hashes of its prompts, for a run's settings and its trace."""
-        notes = {THOUGHT: prompt_hash(THOUGHT)} if self.settings.effort == THOUGHT else {}
-        return self.client.described(self.settings, {**self.skill.hashes, **notes})
+        return self.client.described(self.settings, self.skill.hashes)
 
 
 def request_for(view: View, settings: ModelSettings, skill: Skill | None = None) -> Request:
     system = (skill or skill_of(view.role)).text
-    if settings.effort == THOUGHT:
-        system = f"{system}\n\n{prompt(THOUGHT)}"
     request = settings.request(system, messages(view), openai_tools(view.role), last_lines(view))
     return msgspec.structs.replace(request, choices=choices(view) if request.thought else ())
 

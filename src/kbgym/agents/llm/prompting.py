@@ -12,7 +12,7 @@ from importlib.resources import files
 
 import msgspec
 
-from kbgym.agents.llm.values import Call, Message
+from kbgym.agents.llm.values import THOUGHT, Call, Message
 from kbgym.canonical import digest, encode
 from kbgym.gym.actions import Action, Invalid, Read, Search
 from kbgym.gym.policy import Backward, Forward, IndexTask, Lookup, Task, Turn, View
@@ -57,6 +57,10 @@ class Skill(msgspec.Struct, frozen=True):
         first, *rest = (prompt(name) for name in self.prompts)
         about = [f"## What this store holds\n\n{plain(self.about)}"] if self.about else []
         return "\n\n".join([first, *about, *rest])
+
+    def with_notes(self, effort: str | None, role: Role) -> Skill:
+        """Return the skill of a model with this effort: a reader with notes before its calls is told about them."""
+        return Skill((*self.prompts, THOUGHT), self.about) if effort == THOUGHT and role == "reader" else self
 
     @property
     def hashes(self) -> dict[str, str]:

@@ -211,7 +211,6 @@ class Anthropic(Endpoint):
         blocks, used = wire["content"], wire.get("usage")
         called = [block for block in blocks if block["type"] == "tool_use"]
         cached, written = _count(used, "cache_read_input_tokens"), _count(used, "cache_creation_input_tokens")
-        thought = "output_tokens_details"
         return Reply(
             text="".join(block.get("text") or "" for block in blocks if block["type"] == "text"),
             calls=tuple(
@@ -223,7 +222,7 @@ class Anthropic(Endpoint):
             cached=cached,
             cache_writes=written,
             completion=_count(used, "output_tokens"),
-            reasoning=_count(used, thought, "thinking_tokens") or _count(used, thought, "reasoning_tokens"),
+            reasoning=_count(used, "output_tokens_details", "thinking_tokens"),
         )
 
 

@@ -78,10 +78,8 @@ class ModelSettings(msgspec.Struct, frozen=True):
     ) -> Request:
         """Return a request to this model with these settings."""
         thought = self.effort == THOUGHT
-        effort = None if thought else self.effort
-        return Request(
-            self.model, system, messages, tuple(tools), tail, self.max_tokens, self.temperature, effort, thought
-        )
+        sent = (self.max_tokens, self.temperature, None if thought else self.effort)
+        return Request(self.model, system, messages, tuple(tools), tail, *sent, thought)
 
 
 class Sent(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -29,7 +29,7 @@ ABOUT = {
     "job": "{}: job, occupation, profession",
     "hobby": "{}: hobby, pastime, spare time",
     "city": "{}: home, city, residence",
-    "born": "birthday of {}",
+    "born": "birthday of {}, born on, date of birth",
     "spouse": "{} is married to",
     "mother": "{}'s mother is",
     "father": "{}'s father is",

@@ -25,7 +25,6 @@ from kbgym.index_keys import IndexKey
 LENGTH = 32  # tasks of a lesson
 _PATIENCE = 2  # pages without a member that end a search
 _MOST_PAGES = 40
-_AGAIN = ("hobby", "city")  # one page often lacks the latest report
 
 
 class ReportAgenda(Notes):
@@ -82,7 +81,7 @@ class ReportAgenda(Notes):
         """Return the work on a key: links if nothing is left to search for, else searches."""
         index = self.index(key)
         linked = self.links.get(index, {}) if index is not None else {}
-        belong, lookups = self.belonging(key), tuple(self.lookups(key))
+        belong, lookups = self.belonging(key), tuple(self.lookups(key, reason == "doubted"))
         known = () if lookups else tuple((id, self.texts[id]) for id in belong if id not in linked)
         stale = tuple(id for id in linked if id not in belong)
         return IndexTask(
@@ -99,8 +98,8 @@ class ReportAgenda(Notes):
             return dict.fromkeys(one.document for one in births if one is not None)
         return dict.fromkeys(one.document for one in holders.values())
 
-    def lookups(self, key: IndexKey) -> Iterator[Lookup]:
-        """Yield the searches of a key that are left."""
+    def lookups(self, key: IndexKey, again: bool = False) -> Iterator[Lookup]:
+        """Yield the searches of a key that are left; with `again`, second pages on every member too."""
         if key.kind == "person":
             for relation in ABOUT:
                 yield from self._about(relation, key.value)
@@ -112,15 +111,15 @@ class ReportAgenda(Notes):
         holders = self.timeline.holders(key.kind, key.value)
         for person, report in sorted(holders.items(), key=lambda one: one[1].date):
             if not key.then:
-                yield from self._about(key.kind, person, report.document)
+                yield from self._about(key.kind, person, report.document, again)
             elif self.timeline.current(key.then, person) is None:
                 yield from self._about(key.then, person)
 
-    def _about(self, relation: str, person: str, known: str = "") -> Iterator[Lookup]:
+    def _about(self, relation: str, person: str, known: str = "", again: bool = False) -> Iterator[Lookup]:
         """Yield the search for a relation of a person, and its second page if the first lacks what is known."""
         query = ABOUT[relation].format(person)
         pages = self.pages.get(query, [])
-        if not pages or (len(pages) == 1 and relation in _AGAIN and known and known not in pages[0]):
+        if not pages or (len(pages) == 1 and (again or (known and known not in pages[0]))):
             yield Lookup(query, len(pages) + 1, most=len(pages) + 1)
 
     def is_over(self, query: str, key: IndexKey) -> bool:
@@ -143,6 +142,7 @@ class ReportAgenda(Notes):
         yield from ((key, "incomplete") for key in values if self.index(key) is not None)
         yield from ((key, "asked") for key in self._named if key.kind != "person")
         yield from ((key, "sibling") for key in values)
+        yield from ((key, "doubted") for key in values if not key.then)
         yield from ((key, "asked") for key in (*named, *self._named) if key.kind == "person")
         yield from ((key, "sibling") for key in known if key.kind == "person")
 
@@ -232,13 +232,17 @@ class ReportCurator(PlannedPolicy):
 
     def _edit(self, task: IndexTask, members: Iterable[str]) -> Steps[None]:
         """Add an index if there is none, remove wrong links and add missing ones."""
-        new, index = list(members), task.index
+        new, index, stale = list(members), task.index, task.stale
         if index is None and new and self._remaining > 2:
             shown = documents((yield Add(task.text)))
             index = shown[0][0] if shown and shown[0][1] == task.text else None
         if index is None:
             return
-        for id in task.stale:
+        if new and task.index is not None and not task.linked:  # an index of an earlier training
+            linked = [id for id, _ in documents((yield Read(index)))[1:]]
+            stale = tuple(id for id in linked if id not in new)
+            new = [id for id in new if id not in linked]
+        for id in stale:
             if self._remaining > 2:
                 yield Unlink(index, id)
         for start in range(0, len(new), MOST_TARGETS):

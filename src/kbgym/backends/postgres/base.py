@@ -42,7 +42,7 @@ NumberedIds = tuple[tuple[int, str], ...]
 
 
 class DatabaseBase:
-    """The initial documents of one store. It implements `store.record.Base` and `search.base.TextBase`."""
+    """The initial documents of one store. It implements `store.record.Base`."""
 
     def __init__(self, address: DatabaseAddress, meta: Meta) -> None:
         self.address, self.meta = address, meta
