@@ -90,11 +90,11 @@ async def upkept(store: Store, world: World, settings: Settings) -> int:
     return actions
 
 
-def play_seed(seed: int, folder: Path, asked: int, search: str) -> None:
+def play_seed(seed: int, folder: Path, asked: int, search: str, arms: Sequence[str]) -> None:
     world = generate(500, seed)
     settings = Settings(search=search, embedder="none" if search == "words" else Settings().embedder)
     after = updated(world, 1)
-    for arm in ARMS:
+    for arm in arms:
         out = folder / f"{seed}-{arm}"
         out.mkdir(parents=True, exist_ok=True)
         store = store_of(arm, world, out, settings)
@@ -138,7 +138,7 @@ def comparisons(folder: Path, seeds: Sequence[int]) -> Iterator[str]:
         flat = pooled(folder, "flat", "update1" if name == "upkept" else name)
         f1, actions = (sum(getattr(row, field) for row in flat) / len(flat) for field in ("f1", "actions"))
         yield f"| {name} | {len(flat)} | flat | {f1:.2f} | | {actions:.1f} | |"
-        for arm in ARMS[1:] if name != "upkept" else ("class",):
+        for arm in played(folder)[1:] if name != "upkept" else ("class",):
             found = judge(pooled(folder, arm, name), flat, keys)
             gain, rho = found.gain, found.rho
             more = f"{gain.value:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}]"
@@ -146,12 +146,18 @@ def comparisons(folder: Path, seeds: Sequence[int]) -> Iterator[str]:
             yield f"| | {found.n} | {arm} | {found.f1_trained:.2f} | {more} | {found.actions_trained:.1f} | {ratio} |"
 
 
+def played(folder: Path) -> list[str]:
+    """Return the arms of a folder, flat first."""
+    return [arm for arm in ARMS if any(folder.glob(f"*-{arm}/upkeep.json"))]
+
+
 def classes(folder: Path) -> Iterator[str]:
-    yield f"| class | n | {' | '.join(ARMS)} |\n| --- | ---: |{' ---: |' * len(ARMS)}"
-    rows = {arm: pooled(folder, arm, READERS[0]) for arm in ARMS}
+    arms = played(folder)
+    yield f"| class | n | {' | '.join(arms)} |\n| --- | ---: |{' ---: |' * len(arms)}"
+    rows = {arm: pooled(folder, arm, READERS[0]) for arm in arms}
     for class_ in dict.fromkeys(row.class_ for row in rows["flat"]):
         cells = []
-        for arm in ARMS:
+        for arm in arms:
             found = [row for row in rows[arm] if row.class_ == class_]
             f1, actions = (sum(getattr(row, field) for row in found) / len(found) for field in ("f1", "actions"))
             cells.append(f"{f1:.2f} in {actions:.1f}")
@@ -166,9 +172,9 @@ def upkeep_table(folder: Path) -> Iterator[str]:
         seed, _, arm = place.parent.name.partition("-")
         for moment, one in zip(moments, read_value(place, list[dict[str, float]]), strict=False):
             if arm != "flat":
-                counts = " | ".join(f"{one[name]:,}" for name in ("indexes", "links", "stale"))
+                counts = " | ".join(f"{int(one[name]):,}" for name in ("indexes", "links", "stale"))
                 shares = f"{one['precision']:.2f} | {one['recall']:.2f}"
-                yield f"| {seed} | {arm} | {moment} | {counts} | {shares} | {one['actions']:,} |"
+                yield f"| {seed} | {arm} | {moment} | {counts} | {shares} | {int(one['actions']):,} |"
 
 
 def main() -> None:
@@ -178,9 +184,10 @@ def main() -> None:
     parser.add_argument("--asked", type=int, default=78)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--search", choices=["vectors", "words", "hybrid"], default="vectors")
+    parser.add_argument("--arms", default=",".join(ARMS))
     given = parser.parse_args()
     if given.what == "play":
-        play_seed(given.seed, given.folder, given.asked, given.search)
+        play_seed(given.seed, given.folder, given.asked, given.search, given.arms.split(","))
         return
     seeds = sorted({int(place.name.partition("-")[0]) for place in given.folder.glob("*-flat")})
     print(f"Seeds {', '.join(map(str, seeds))}; 500 people, 156 training questions, one epoch.\n")

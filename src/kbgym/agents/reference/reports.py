@@ -111,7 +111,8 @@ class Notes:
         if self._groups is None:
             self._groups = {}
             for one in self.reports:
-                for group in dict.fromkeys([one.subject, one.value, (one.relation, one.value)]):
+                groups: set[str | tuple[str, str]] = {one.subject, one.value, (one.relation, one.value)}
+                for group in groups:
                     self._groups.setdefault(group, []).append(one)
         return self._groups
 
