@@ -14,13 +14,14 @@ import argparse
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import msgspec
 
 from kbgym.agents.reference.v3 import ReportReader
 from kbgym.agents.reference.v3_curator import ReportAgenda, ReportCurator
 from kbgym.agents.registry import make_agent
-from kbgym.analysis.health import round_event, upkeep
+from kbgym.analysis.health import Upkeep, round_event, upkeep
 from kbgym.analysis.verdict import judge, shared_keys
 from kbgym.api.factory import embedder_named
 from kbgym.api.training import train
@@ -165,16 +166,18 @@ def classes(folder: Path) -> Iterator[str]:
 
 
 def upkeep_table(folder: Path) -> Iterator[str]:
-    yield "| seed | arm | moment | indexes | links | stale | precision | recall | actions |"
-    yield "| ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    """Yield the means over the seeds."""
+    yield "| arm | moment | indexes | links | stale links | precision | recall | actions |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     moments = ("before the update", "right after", f"after {UPKEEP} lessons")
-    for place in sorted(folder.glob("*-*/upkeep.json")):
-        seed, _, arm = place.parent.name.partition("-")
-        for moment, one in zip(moments, read_value(place, list[dict[str, float]]), strict=False):
-            if arm != "flat":
-                counts = " | ".join(f"{int(one[name]):,}" for name in ("indexes", "links", "stale"))
-                shares = f"{one['precision']:.2f} | {one['recall']:.2f}"
-                yield f"| {seed} | {arm} | {moment} | {counts} | {shares} | {int(one['actions']):,} |"
+    for arm in played(folder)[1:]:
+        seeds = [read_value(place, list[Upkeep]) for place in sorted(folder.glob(f"*-{arm}/upkeep.json"))]
+        for moment, found in zip(moments, zip(*seeds, strict=True), strict=False):
+            cells = [
+                f"{fmean(getattr(one, name) for one in found):,.{digits}f}"
+                for name, digits in (("indexes", 0), ("links", 0), ("stale", 0), ("precision", 2), ("recall", 2))
+            ]
+            yield f"| {arm} | {moment} | {' | '.join(cells)} | {fmean(one.actions for one in found):,.0f} |"
 
 
 def main() -> None:

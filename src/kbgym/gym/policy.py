@@ -64,8 +64,9 @@ class IndexTask(msgspec.Struct, frozen=True):
     """The task of building or completing the index of a key, derived from the trace.
 
     `text` is the present or intended sentence of the index. `known` are documents under the key that are not linked
-    yet, as (id, text), `linked` those that are, `stale` linked ones that no longer belong, `lookups` the remaining searches; without any, `known` is complete.
-    With `then` the key has one more step (the cities of all people with a job).
+    yet, as (id, text), `linked` those that are, `stale` linked ones that no longer belong, `lookups` the remaining
+    searches; without any, `known` is complete. With `then` the key has one more step (the cities of all people with a
+    job).
     """
 
     kind: str
