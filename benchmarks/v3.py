@@ -14,13 +14,14 @@ import argparse
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import msgspec
 
 from kbgym.agents.reference.v3 import ReportReader
 from kbgym.agents.reference.v3_curator import ReportAgenda, ReportCurator
 from kbgym.agents.registry import make_agent
-from kbgym.analysis.health import round_event, upkeep
+from kbgym.analysis.health import Upkeep, round_event, upkeep
 from kbgym.analysis.verdict import judge, shared_keys
 from kbgym.api.factory import embedder_named
 from kbgym.api.training import train
@@ -90,11 +91,11 @@ async def upkept(store: Store, world: World, settings: Settings) -> int:
     return actions
 
 
-def play_seed(seed: int, folder: Path, asked: int, search: str) -> None:
+def play_seed(seed: int, folder: Path, asked: int, search: str, arms: Sequence[str]) -> None:
     world = generate(500, seed)
     settings = Settings(search=search, embedder="none" if search == "words" else Settings().embedder)
     after = updated(world, 1)
-    for arm in ARMS:
+    for arm in arms:
         out = folder / f"{seed}-{arm}"
         out.mkdir(parents=True, exist_ok=True)
         store = store_of(arm, world, out, settings)
@@ -138,7 +139,7 @@ def comparisons(folder: Path, seeds: Sequence[int]) -> Iterator[str]:
         flat = pooled(folder, "flat", "update1" if name == "upkept" else name)
         f1, actions = (sum(getattr(row, field) for row in flat) / len(flat) for field in ("f1", "actions"))
         yield f"| {name} | {len(flat)} | flat | {f1:.2f} | | {actions:.1f} | |"
-        for arm in ARMS[1:] if name != "upkept" else ("class",):
+        for arm in played(folder)[1:] if name != "upkept" else ("class",):
             found = judge(pooled(folder, arm, name), flat, keys)
             gain, rho = found.gain, found.rho
             more = f"{gain.value:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}]"
@@ -146,12 +147,18 @@ def comparisons(folder: Path, seeds: Sequence[int]) -> Iterator[str]:
             yield f"| | {found.n} | {arm} | {found.f1_trained:.2f} | {more} | {found.actions_trained:.1f} | {ratio} |"
 
 
+def played(folder: Path) -> list[str]:
+    """Return the arms of a folder, flat first."""
+    return [arm for arm in ARMS if any(folder.glob(f"*-{arm}/upkeep.json"))]
+
+
 def classes(folder: Path) -> Iterator[str]:
-    yield f"| class | n | {' | '.join(ARMS)} |\n| --- | ---: |{' ---: |' * len(ARMS)}"
-    rows = {arm: pooled(folder, arm, READERS[0]) for arm in ARMS}
+    arms = played(folder)
+    yield f"| class | n | {' | '.join(arms)} |\n| --- | ---: |{' ---: |' * len(arms)}"
+    rows = {arm: pooled(folder, arm, READERS[0]) for arm in arms}
     for class_ in dict.fromkeys(row.class_ for row in rows["flat"]):
         cells = []
-        for arm in ARMS:
+        for arm in arms:
             found = [row for row in rows[arm] if row.class_ == class_]
             f1, actions = (sum(getattr(row, field) for row in found) / len(found) for field in ("f1", "actions"))
             cells.append(f"{f1:.2f} in {actions:.1f}")
@@ -159,16 +166,18 @@ def classes(folder: Path) -> Iterator[str]:
 
 
 def upkeep_table(folder: Path) -> Iterator[str]:
-    yield "| seed | arm | moment | indexes | links | stale | precision | recall | actions |"
-    yield "| ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    """Yield the means over the seeds."""
+    yield "| arm | moment | indexes | links | stale links | precision | recall | actions |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     moments = ("before the update", "right after", f"after {UPKEEP} lessons")
-    for place in sorted(folder.glob("*-*/upkeep.json")):
-        seed, _, arm = place.parent.name.partition("-")
-        for moment, one in zip(moments, read_value(place, list[dict[str, float]]), strict=False):
-            if arm != "flat":
-                counts = " | ".join(f"{one[name]:,}" for name in ("indexes", "links", "stale"))
-                shares = f"{one['precision']:.2f} | {one['recall']:.2f}"
-                yield f"| {seed} | {arm} | {moment} | {counts} | {shares} | {one['actions']:,} |"
+    for arm in played(folder)[1:]:
+        seeds = [read_value(place, list[Upkeep]) for place in sorted(folder.glob(f"*-{arm}/upkeep.json"))]
+        for moment, found in zip(moments, zip(*seeds, strict=True), strict=False):
+            cells = [
+                f"{fmean(getattr(one, name) for one in found):,.{digits}f}"
+                for name, digits in (("indexes", 0), ("links", 0), ("stale", 0), ("precision", 2), ("recall", 2))
+            ]
+            yield f"| {arm} | {moment} | {' | '.join(cells)} | {fmean(one.actions for one in found):,.0f} |"
 
 
 def main() -> None:
@@ -178,9 +187,10 @@ def main() -> None:
     parser.add_argument("--asked", type=int, default=78)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--search", choices=["vectors", "words", "hybrid"], default="vectors")
+    parser.add_argument("--arms", default=",".join(ARMS))
     given = parser.parse_args()
     if given.what == "play":
-        play_seed(given.seed, given.folder, given.asked, given.search)
+        play_seed(given.seed, given.folder, given.asked, given.search, given.arms.split(","))
         return
     seeds = sorted({int(place.name.partition("-")[0]) for place in given.folder.glob("*-flat")})
     print(f"Seeds {', '.join(map(str, seeds))}; 500 people, 156 training questions, one epoch.\n")

@@ -120,9 +120,9 @@ def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
         abstained = abstains(answer) or any(normalise(gold) and exact(answer, gold) for gold in golds)
         return Grade(float(abstained), float(abstained))
     accepted = [spelling for gold in golds for spelling in _spellings(gold)]
-    right = max((exact(answer, gold) for gold in accepted), default=0.0)
+    whole = max((exact(answer, gold) for gold in accepted), default=0.0)
     # The other spellings of a number match only as a whole: "one" is no part of "thirty-one".
-    return Grade(max([right, *(f1(answer, gold) for gold in golds)]), right)
+    return Grade(max([whole, *(f1(answer, gold) for gold in golds)]), whole)
 
 
 def grade_question(answer: str | None, question: Question) -> Grade:

@@ -116,9 +116,10 @@ def _people(phrase: str) -> People:
 
 
 def _relation(word: str) -> str:
-    if word not in SINGULAR:
+    relation: str | None = SINGULAR.get(word)
+    if relation is None:
         raise _OutsideGrammar
-    return SINGULAR[word]
+    return relation
 
 
 def _related(relation: str, phrase: str) -> People:

@@ -10,7 +10,6 @@ Of the neutral readers, `trusting` opens whatever names the key and trusts it if
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
 
 from kbgym.agents.reference.language import index_text
 from kbgym.agents.reference.reports import Notes, Shown
@@ -80,7 +79,7 @@ class ReportReader(PlannedPolicy):
             case "value":
                 yield from self._follow(template, slots[0])
             case "source" | "as-of" | "before" | "since":
-                yield from self._look_up(template.kind, slots[-1] if template.ask == "source" else slots[0])
+                yield from self._look_up(template.kind, slots[-1] if template.ask == "source" else slots[0], least=3)
             case "count" | "list":
                 yield from self._members(template.kind, slots[0], patience=2)
                 yield from self._verify(template.kind, slots[0])
@@ -148,18 +147,22 @@ class ReportReader(PlannedPolicy):
         for start in range(0, len(people) if self.joined > 1 else 0, self.joined):
             yield from self._search(ABOUT[relation].format(", ".join(people[start : start + self.joined])), 1)
 
-    def _look_up(self, relation: str, person: str, pages: int = _PAGES) -> Gathering:
-        """Learn a relation of a person; pages of other names are read too."""
+    def _look_up(self, relation: str, person: str, pages: int = _PAGES, least: int = 2) -> Gathering:
+        """Learn a relation of a person until a page reports nothing new; pages of other names are read too."""
         names = [person, *(alias for alias, full in self.notes.full.items() if full == person)]
-        for name, page in product(names, range(1, pages + 1)):
-            told = len(self.notes.about(person, relation))
-            shown = yield from self._search(ABOUT[relation].format(name), page)
-            if (yield from self._open(shown, name, relation)):
+        for name in names:
+            for page in range(1, pages + 1):
+                told = len(self.notes.about(person, relation))
+                shown = yield from self._search(ABOUT[relation].format(name), page)
+                if (yield from self._open(shown, name, relation)):
+                    return
+                if len(self.notes.about(person, relation)) == told and page >= least:
+                    break
+            if self.notes.about(person, relation) and relation != "friend" and least < _PAGES:
                 return
-            if len(self.notes.about(person, relation)) == told and page > 1:
-                break
         if len(names) == 1 and pages > 1 and not self.notes.about(person, relation):
-            yield from self._search(f"{person} is also called", 1)
+            if person not in self.notes.full.values():
+                yield from self._search(f"{person} is also called", 1)
             if person in self.notes.full.values():
                 yield from self._look_up(relation, person)
 
