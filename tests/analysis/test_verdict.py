@@ -180,14 +180,14 @@ def test_a_document_is_harmful_where_all_who_opened_it_surely_went_worse_and_non
 
 
 class Credulous(GeneralReader):
-    """The general reader, but it first asks for an overview, and believes it: it opens what it leads to."""
+    """The general reader, but it first asks for an overview, and reads it again and again."""
 
     async def act(self, view):
         if not view.history:
             return Search("overview of the whole observatory")
         first = view.history[0].observation.text.partition("[")[2].partition("]")[0]
         text = view.history[0].observation.text.partition("] ")[2]
-        if text.startswith("Overview of the whole") and len(view.history) < 2:
+        if text.startswith("Overview of the whole") and len(view.history) < 4:
             return Read(first)
         return await super().act(view)
 
