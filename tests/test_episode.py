@@ -130,6 +130,10 @@ def test_a_curator_may_name_what_its_task_shows() -> None:
     task = Backward("Who?", forward, ("Anna",), 0.0, "wrong", (index_task,))
     passed = shown_only([Link(code(1), code(2)), Link(code(1), code(3)), Done()], "curator", task)
     assert [type(step.result) for step in passed.steps] == [Linked, Error, Finished]
+    index_task = IndexTask("city", "Lund", "incomplete", index=code(1), linked=(code(2),))
+    task = Backward("Who?", (), ("Anna",), 0.0, "wrong", (index_task,))
+    passed = shown_only([Link(code(1), code(2)), Link(code(1), code(3)), Done()], "curator", task)
+    assert [type(step.result) for step in passed.steps] == [Linked, Error, Finished]
 
 
 def test_a_store_of_other_ids_takes_any() -> None:
