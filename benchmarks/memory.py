@@ -68,7 +68,7 @@ async def hostile(url: str, seconds: float, resident: Callable[[], int]) -> list
         for _ in range(10):
             await asyncio.sleep(seconds / 10)
             shown.append(resident())
-            print(f"{len(shown) * seconds / 10:6.0f} s {shown[-1] / 1024:8.0f} MB", flush=True)
+            print(f"| {len(shown) * seconds / 10:.0f} | {shown[-1] / 1024:.0f} |", flush=True)
 
     await asyncio.gather(watch(), *(repeat(work) for work in (search, search, ask, answer, converse, edit)))
     return shown
@@ -94,11 +94,12 @@ def main() -> int:
                 line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS"))
                 return int(line.split()[1])
 
+            print("| after s | resident MB |\n| ---: | ---: |")
             shown = asyncio.run(hostile(url, given.seconds, resident))
         finally:
             server.terminate()
             server.wait(30)
-    print(f"The end is {shown[-1] / shown[0]:.2f} times the first tenth.")
+    print(f"\nThe end is {shown[-1] / shown[0]:.2f} times the first tenth; the limit is 1.3.")
     return 0 if shown[-1] <= 1.3 * shown[0] else 1
 
 

@@ -40,6 +40,7 @@ COMMANDS = {
     "experiment": ["experiment.py"],
     "gym": ["gym.py"],
     "serve": ["serve.py"],
+    "memory": ["memory.py"],
     "players": ["players.py"],
     "postgres": ["postgres.py"],
     "database": ["database.py"],

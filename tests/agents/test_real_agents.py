@@ -129,6 +129,7 @@ def test_a_lesson(program: str, tmp_path: Path) -> None:
 
 # -- connected to a store -------------------------------------------------------------------------------------------
 
+WAIT = 900  # seconds; programs start slowly on a busy machine
 QUESTION, OTHER_WORDS = "Who is the baker of Ystad?", "Ystad has which baker?"
 TASK = "# Your task\n\nFind out who the baker of Ystad is, and record what I told you."
 HEADLESS: dict[str, list[str]] = {
@@ -164,7 +165,7 @@ class Session:
         self.results = [result for _, _, result in past]
         if len(past) == 1:
             self.has_searched.set()
-            self.may_teach.wait(60)
+            self.may_teach.wait(WAIT)
         said = {"question": QUESTION, "answers": ["Cy Dahl"], "answer": "Bo Berg"}
         calls = [("search", {"query": QUESTION}), ("teach", said), ("search", {"query": OTHER_WORDS})]
         if len(past) < len(calls):
@@ -177,7 +178,7 @@ class Session:
         """Play the session to its end; return what the program printed."""
         command = HEADLESS[self.program]
         done = subprocess.run(
-            command, input=TASK, env=self.env, cwd=self.folder, text=True, capture_output=True, timeout=120
+            command, input=TASK, env=self.env, cwd=self.folder, text=True, capture_output=True, timeout=WAIT
         )
         return done.stdout + done.stderr
 
@@ -195,6 +196,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return files / "world"
 
 
+@pytest.mark.timeout(2 * WAIT)
 def test_two_sessions(program: str, tmp_path: Path, store: Path) -> None:
     """The first session has the store while every other program plays: it teaches, the others read and are told why."""
     shutil.copytree(store, tmp_path / "store")
@@ -203,7 +205,7 @@ def test_two_sessions(program: str, tmp_path: Path, store: Path) -> None:
     playing = threading.Thread(target=lambda: printed.append(first.run()))
     playing.start()
     try:
-        assert first.has_searched.wait(60), printed
+        assert first.has_searched.wait(WAIT), printed
         for other in [name for name in HEADLESS if shutil.which(HEADLESS[name][0])]:
             second = Session(other, tmp_path / other, tmp_path / "store")
             second.may_teach.set()
@@ -214,7 +216,7 @@ def test_two_sessions(program: str, tmp_path: Path, store: Path) -> None:
             assert any(re.search("kbgym.*search$", name) for name in second.server.offered[0]), second.server.offered
     finally:
         first.may_teach.set()
-        playing.join(120)
+        playing.join(WAIT)
         first.close()
     assert "Source: ystad.md" in printed[0], (printed, first.results)
     assert "Correction [n1] was added and supersedes" in first.results[1]
