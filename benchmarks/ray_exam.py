@@ -24,7 +24,7 @@ from typing import NamedTuple
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.api.factory import embedder_named
 from kbgym.experiments.chunks import CHUNK, ExamSetup, examine_in_chunks
-from kbgym.experiments.engines import WorkEngine, opened
+from kbgym.experiments.engines import EngineChoice, WorkEngine
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.factory import engine_for
 from kbgym.search.index import ExactIndex
@@ -163,7 +163,7 @@ def main() -> None:
         here(desk, questions, local)  # fills the cache
         expected = local.read_bytes()
         started, before = time.perf_counter(), shared_memory()
-        with opened("ray", chosen.workers) as workers:
+        with EngineChoice("ray", chosen.workers).opened() as workers:
             start = time.perf_counter() - started
             there(workers, desk, questions[: min(4 * CHUNK, len(questions) // 2)], ray)  # loads the modules
             same = True

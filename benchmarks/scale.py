@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scale_words import DIMENSIONS, FACTS, WordsEmbedder, questions, sentences
 
-from kbgym.backends.hnsw.approximate import ApproximateIndex, new_graph
-from kbgym.backends.hnsw.index_files import open_index
+from kbgym.backends.hnsw import ApproximateIndex, new_graph, open_index
 from kbgym.canonical import write_lines
 from kbgym.errors import Missing
 from kbgym.search.embed import CachedEmbedder, default_embedder

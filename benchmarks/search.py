@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kbgym.errors import Missing
-from kbgym.search.cache import VectorCache, keys
-from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
+from kbgym.search.cache import VectorCache
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder, keys
 from kbgym.search.engine import Engine
 from kbgym.search.index import ExactIndex, VectorIndex
 from kbgym.search.minilm import MiniLM

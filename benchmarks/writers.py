@@ -35,7 +35,7 @@ open_backend(sys.argv[1]).start("none", {}).close()
 _CLIENT = """
 import asyncio, os, sys, time
 from kbgym.gym.actions import Add
-from kbgym.serving.sessions import ClientSession, act
+from kbgym.serving.clients import ClientSession, act
 from kbgym.trace.live import LiveStore
 from live_stores import NoSearch
 

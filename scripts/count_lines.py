@@ -1,9 +1,10 @@
-"""Count code lines of src/kbgym, without blank lines, comments and docstrings, and check them against limits.
+"""Count code lines of src/kbgym and tests, without blank lines, comments and docstrings, and check them against limits.
 
     python scripts/count_lines.py [--max-total N] [--max-core N] [--max-files N] [--max-function N]
+        [--max-tests N]
 
-Prints code lines and files by package, in total and for the core, and the longest function (all its lines, from `def`
-to the end). Exits with 1 if a limit is exceeded.
+Prints code lines and files by package, in total, for the core and for the tests, and the longest function of src (all
+its lines, from `def` to the end). Exits with 1 if a limit is exceeded.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[1] / "src" / "kbgym"
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE, TESTS = ROOT / "src" / "kbgym", ROOT / "tests"
 CORE = ("store", "search", "trace", "gym", "training", "worlds", "agents/reference", "index_keys")
 PLUGINS = ("worlds/phantomwiki", "worlds/people3")  # worlds that the paper does not describe
 LAYOUT = {
@@ -63,7 +65,7 @@ def is_core(package: str) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    for name in ("total", "core", "files", "function"):
+    for name in ("total", "core", "files", "function", "tests"):
         parser.add_argument(f"--max-{name}", type=int, metavar="N")
     limits = vars(parser.parse_args())
     lines: Counter[str] = Counter()
@@ -86,10 +88,15 @@ def main() -> int:
         "core": sum(lines[package] for package in core),
         "files": files.total(),
         "function": longest[0],
+        "tests": 0,
     }
+    for path in TESTS.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        found["tests"] += code_lines(text, ast.parse(text))
     print(f"{found['core']:6,} {sum(files[package] for package in core):6}  core in total")
     print(f"{found['total'] - found['core']:6,} {found['files'] - sum(files[p] for p in core):6}  plugins in total")
     print(f"{found['total']:6,} {found['files']:6}  in total")
+    print(f"{found['tests']:6,} {sum(1 for _ in TESTS.rglob('*.py')):6}  tests")
     print(f"Longest function: {longest[1]}, {longest[0]} lines.")
     exceeded = [name for name in found if (limit := limits[f"max_{name}"]) is not None and found[name] > limit]
     for name in exceeded:

@@ -148,6 +148,8 @@ class _Finder(ast.NodeVisitor):
         self.visit(value)
 
     def visit_If(self, node: ast.If) -> None:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return  # imported for annotations only
         self._decide(node.test, "if", "True", "False")
         self.generic_visit(node)
 

@@ -38,7 +38,7 @@ def small_experiment(into: Path) -> Path:
     return into
 
 
-def contents(folder: Path, clocks: bool = False) -> dict[str, bytes]:
-    """Every file below a folder; without what holds clocks."""
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return {str(p.relative_to(folder)): p.read_bytes() for p in files if clocks or p.name != "timing.jsonl"}
+    return {str(p.relative_to(folder)): p.read_bytes() for p in files}

@@ -10,7 +10,7 @@ from typing import Any
 from kbgym.api.factory import embedder_named
 from kbgym.gym.actions import Action, Observation, Result
 from kbgym.search.factory import live_engine_for
-from kbgym.serving.sessions import ClientSession, act
+from kbgym.serving.clients import ClientSession, act
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.trace.events import Event
@@ -35,6 +35,8 @@ class NoSearch:
     def put(self, id: str, text: str) -> None: ...
 
     def remove(self, id: str) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def live_store(

@@ -142,9 +142,6 @@ class Told:
             raise reply
         return reply
 
-    async def close(self) -> None:
-        return
-
 
 def client_for(
     provider: Told | None,

@@ -104,6 +104,6 @@ def write_files(folder: Path) -> None:
     for name, contents in FILES.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(contents(), encoding="utf-8")
-    (folder / "mixed" / "outside.txt").symlink_to(ROOT / "LICENSE")
+    (folder / "mixed" / "old.txt").write_bytes("Käpt’n\n".encode("cp1252"))
     shutil.copytree(ROOT / "examples" / "harbour" / "notes", folder / "notes")
     shutil.copy(ROOT / "examples" / "harbour" / "questions.csv", folder)

@@ -16,6 +16,16 @@ from kbgym.gym.policy import View
 FOLDER = "KBGYM_TEST_ASKED"
 
 
+class Here:
+    """An engine that processes items one after another."""
+
+    workers = 1
+
+    def run(self, work: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            yield work(shared, item)
+
+
 class Posted:
     """An in-process engine that pickles inputs and results, as a remote engine does."""
 

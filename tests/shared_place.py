@@ -76,8 +76,6 @@ class OpenedPlace:
 class SharedWriter:
     """One process's way to the place. A commit counts when the turn ends well."""
 
-    shared = True
-
     def __init__(self, opened: OpenedPlace) -> None:
         self.place, self.known = opened.place, len(opened.events)
         self.waiting: list[Event] = []

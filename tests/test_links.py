@@ -59,6 +59,11 @@ def test_about_lists_only_links_that_match_best_first() -> None:
     assert opened(read(hub(), Read("hub", about="zebra"))).links == ()
 
 
+def test_about_prefers_a_rare_word_to_a_common_one() -> None:
+    found = opened(read(hub(), Read("hub", about="boats, whales")))
+    assert found.links[0] == f"d{NUMBERS - 1}" and found.total > NUMBERS / 2
+
+
 def test_what_fits_on_one_page_reads_as_before() -> None:
     assert opened(read(hub(5), Read("hub"))) == Opened("hub", hub(5)["hub"].links)
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"  # a literal: looking it up in the installed metadata takes 25 ms
 
-# onnxruntime reports to its vendor unless this is set before it is first imported; subprocesses inherit it.
+# onnxruntime 1.29 and later looks up a telemetry host unless this is set before its import; subprocesses inherit it.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 _HOME = {

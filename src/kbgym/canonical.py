@@ -139,8 +139,7 @@ def read_lines(path: Path, type: type[T]) -> Iterator[T]:
 
 # Files written to the folder of a store, a run or an experiment.
 _WRITTEN = (
-    "trace.jsonl trace.head prequential.jsonl timing.jsonl cassette.jsonl run.json experiment.json "
-    "tokens.jsonl verdict.json exams snapshots probe report arms"
+    "trace.jsonl trace.head cassette.jsonl run.json experiment.json tokens.jsonl verdict.json exams probe report arms"
 ).split()
 
 

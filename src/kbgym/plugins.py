@@ -30,7 +30,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "kbgym.backends": {
         "postgresql": "kbgym.backends.postgres.backend:PLUGIN",
         "postgres": "kbgym.backends.postgres.backend:PLUGIN",
-        "hnsw": "kbgym.backends.hnsw.index_files",
+        "hnsw": "kbgym.backends.hnsw",
     },
     "kbgym.engines": {"ray": "kbgym.engines.ray:RayEngine"},
     "kbgym.worlds": {

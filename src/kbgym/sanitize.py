@@ -58,6 +58,11 @@ def safe_cell(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun in the singular or the plural."""
+    return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
+
+
 def number_in(text: str) -> int | None:
     """Return the number that a text gives in plain digits, or None if it is not a number or too long."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

@@ -44,7 +44,7 @@ QUESTIONS = (
     ("In which city does Cy Alm live?", "Oslo"),
     ("Who is the hatter who lives in the city of Oslo?", "Hal Ost"),
 )
-FEW = CommandLimits(seconds=60, flawed=5, requests=60)
+FEW = CommandLimits(seconds=60, flawed=5)
 
 
 def line(how: str = "plain") -> str:
@@ -282,12 +282,9 @@ def test_output_is_bounded_and_has_no_token(tmp_path: Path) -> None:
     assert len(row["output"]) < 70_000 and "my token is [key]" in row["output"]
 
 
-@pytest.mark.parametrize(
-    ("how", "said"), [("wrong_tools", "5 calls were no action"), ("flood", "more than 60 requests")]
-)
-def test_one_that_never_plays_ends_bounded(how: str, said: str) -> None:
-    made = one_pass(agent(how))
-    assert made.outcome == "agent_failed" and said in (made.failure or "") and not made.steps
+def test_one_that_never_plays_ends_bounded() -> None:
+    made = one_pass(agent("wrong_tools"))
+    assert made.outcome == "agent_failed" and "5 calls were no action" in (made.failure or "") and not made.steps
 
 
 def test_huge_arguments_cost_actions_and_nothing_else() -> None:

@@ -13,8 +13,8 @@ from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.language import is_index, shared_key
 from kbgym.analysis.audit import Resolver
 from kbgym.gym.actions import Add, Edit, Link, Linked, LinkMany, Merged, Read, Search, Unlink
-from kbgym.index_keys import IndexKey, KeyVocabulary, worded_key, words_of
-from kbgym.index_keys.vocabulary import ANY_KIND, ASKED_BY_WORD, is_relation, telling
+from kbgym.index_keys import IndexKey, KeyVocabulary, worded_key
+from kbgym.index_keys.vocabulary import ANY_KIND, ASKED_BY_WORD, is_relation, telling, words_of
 from kbgym.worlds.world import Key as WorldKey
 
 WORDINGS = {

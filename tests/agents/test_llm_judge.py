@@ -39,10 +39,10 @@ def test_verdicts() -> None:
 @pytest.mark.parametrize(
     ("silence", "says"),
     [
-        (Reply(), "its reply was empty"),
-        (Reply(finish="length", completion=500), "used its 500 tokens without answering"),
-        (Reply(text="They look alike."), "it said 'They look alike.'"),
-        (called("verdict", '{"duplicate":"maybe"}'), "it said 'verdict'"),
+        (Reply(), "not one call of verdict"),
+        (Reply(finish="length", completion=500), "cut off"),
+        (Reply(text="They look alike."), "not one call of verdict"),
+        (called("verdict", '{"duplicate":"maybe"}'), "do not fit"),
     ],
 )
 def test_a_judge_that_does_not_answer_stops_the_run(silence: Reply, says: str) -> None:

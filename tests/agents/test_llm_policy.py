@@ -214,6 +214,21 @@ def test_a_stuck_reader_is_asked_for_the_answer(queries: list[str], shown: list[
     assert len(request_for(View("reader", Forward("Who?"), (), 1), SETTINGS).tail.splitlines()) == 2
 
 
+@pytest.mark.parametrize(
+    ("role", "turns", "remaining", "allowed"),
+    [("reader", 0, 15, ("search",)), ("reader", 1, 14, ()), ("reader", 1, 1, ("answer",)), ("curator", 0, 30, ())],
+)
+def test_a_model_that_takes_notes_is_offered_what_makes_sense(
+    role: Role, turns: int, remaining: int, allowed: tuple[str, ...]
+) -> None:
+    task = VIEW.task if role == "reader" else BACKWARD
+    view = View(role, task, TURNS[:turns], remaining)
+    noted = request_for(view, msgspec.structs.replace(SETTINGS, effort="thought"))
+    assert noted.choices == allowed and not request_for(view, SETTINGS).choices
+    skill = skill_of(role).with_notes("thought", role)
+    assert ("thought" in skill.hashes) == skill.text.endswith(prompt("thought")) == (role == "reader")
+
+
 def test_ids_may_be_given_back_in_brackets() -> None:
     assert read(called("read", '{"id":"[d1]"}'), "reader") == Read("d1")
     linked = read(called("link_many", '{"source":" [n1] ","targets":["[d1]","d2"]}'), "curator")
@@ -241,19 +256,6 @@ def test_the_agenda_is_told_with_its_documents_as_data() -> None:
     ):
         assert part in message.text
     assert as_data("[d7] Anna lives in Lund.") in message.text, "and no document the forward pass shows already"
-
-
-def test_the_constraints_of_the_paper_are_in_the_skill() -> None:
-    skill = prompt("curation")
-    for rule in (
-        "An index points",
-        "One key at a time",
-        "Precision before completeness",
-        "Completeness is a promise",
-        "No empty index",
-        "Parsimony",
-    ):
-        assert rule in skill
 
 
 # -- documents are data ---------------------------------------------------------------------------------------------

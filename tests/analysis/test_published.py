@@ -35,15 +35,7 @@ def row(text: str, start: str, head: str) -> list[float]:
     return numbers(text[text.index(head, text.index(start)) + len(head) :].partition("\\\\")[0])
 
 
-@pytest.mark.parametrize("arm, head", [("graphrag", "B2 GraphRAG &"), ("trained-paper", "Ours (trained) &")])
-def test_the_gradient(text, arm, head):
-    rho, f1 = "actions relative to B1", "\\multicolumn{5}{@{}l}{F1}"
-    order = ("trained", "both", "one", "neither")
-    assert row(text, rho, head) == [paper.RHO[arm][group] for group in order]
-    assert row(text, f1, head) == [paper.F1[arm][group] for group in order]
-    assert row(text, f1, "B1 flat &") == [paper.F1["flat"][group] for group in order]
-
-
+ARM = "trained-paper"
 FIGURES = {figure.cell: figure for figure in paper.figures()}
 
 
@@ -51,19 +43,29 @@ def value(cell: str) -> float:
     return FIGURES[cell].value
 
 
+@pytest.mark.parametrize("arm, head", [("graphrag", "B2 GraphRAG &"), ("trained-paper", "Ours (trained) &")])
+def test_the_gradient(text, arm, head):
+    rho, f1 = "actions relative to B1", "\\multicolumn{5}{@{}l}{F1}"
+    order = ("trained", "both", "one", "neither")
+    assert row(text, rho, head) == [value(f"gradient/{arm}/{group}/rho") for group in order]
+    gains = zip(row(text, f1, head), row(text, f1, "B1 flat &"), strict=True)
+    found = [value(f"gradient/{arm}/{group}/difference") for group in order]
+    assert [round(mine - flat, 3) for mine, flat in gains] == found
+
+
 def test_pooled(text):
     (b1,) = re.findall(r"B1 answers in ([\d.]+) actions at F1 ([\d.]+)\.", text)
     (b3,) = re.findall(r"reaches ([\d.]+) actions and ([\d.]+);", text)
     (ours,) = re.findall(r"27\.6% of it, reaches ([\d.]+) and ([\d.]+)\. Per", text)
-    for arm, found in (("hipporag", b3), (paper.ARM, ours)):
+    for arm, found in (("hipporag", b3), (ARM, ours)):
         actions, f1 = (float(one) for one in found)
-        assert paper.RHO[arm]["pooled"] == round(actions / float(b1[0]), 3) and paper.F1[arm]["pooled"] == f1
-    assert paper.F1["flat"]["pooled"] == float(b1[1])
-    heads = {"graphrag": "B2 GraphRAG &", "hipporag": "B3 HippoRAG2 &", paper.ARM: "Ours (trained) &"}
+        assert value(f"gradient/{arm}/pooled/rho") == round(actions / float(b1[0]), 3)
+        assert value(f"gradient/{arm}/pooled/difference") == round(f1 - float(b1[1]), 3)
+    heads = {"graphrag": "B2 GraphRAG &", "hipporag": "B3 HippoRAG2 &", ARM: "Ours (trained) &"}
     for arm, head in heads.items():
         _, *bought = row(text, "coverage & actions / pt", head)
         assert bought == [value(f"coverage/{arm}/actions_a_point"), value(f"coverage/{arm}/f1_a_point")]
-    links = [int(value(f"arms/{arm}/links")) for arm in (paper.ARM, "hipporag")]
+    links = [int(value(f"arms/{arm}/links")) for arm in (ARM, "hipporag")]
     assert f"{links[0]} links against its {links[1]}" in text
 
 
@@ -72,7 +74,7 @@ def test_where_flat_ran_out_of_budget(text):
                           r"([\d.]+) to ([\d.]+) at one, and only ([\d.]+) to ([\d.]+) at none", text)  # fmt: skip
     values = list(map(float, found))
     for group, flat, trained in zip(("trained", "both", "one", "neither"), values[::2], values[1::2], strict=True):
-        figure = FIGURES[f"budget/{paper.ARM}/at-its-budget's-end/{group}/f1"]
+        figure = FIGURES[f"budget/{ARM}/at-its-budget's-end/{group}/f1"]
         assert figure.value == trained and figure.than[1] == flat
 
 
@@ -82,7 +84,7 @@ def epochs(cell: str) -> tuple[float, float]:
 
 def test_retention(text):
     part = text[text.index("On the same 100 questions") : text.index("These two epochs are not")]
-    at = f"retention/{paper.ARM}"
+    at = f"retention/{ARM}"
     for name in ("QC4", "QC6", "QC7", "QC8", "QC5", "QC10"):
         (found,) = re.findall(rf"{name} (?:go )?([\d.]+) to ([\d.]+)", part)
         figure = FIGURES[f"{at}/{name}/epoch2"]
@@ -97,14 +99,14 @@ def test_retention(text):
 
 
 def test_training(text):
-    part, at = text[text.index("Forward accuracy climbs") : text.index("We report it because")], f"edits/{paper.ARM}"
+    part, at = text[text.index("Forward accuracy climbs") : text.index("We report it because")], f"edits/{ARM}"
     assert " edits per iteration in epoch 1 against ".join(map(str, epochs(f"{at}/edits-a-pass"))) in part
     assert " per iteration against ".join(map(str, epochs(f"{at}/documents-added-a-pass"))) in part
     assert "{} of 30 backward actions spent against {}".format(*epochs(f"{at}/actions-a-pass")) in part
     half = FIGURES[f"{at}/forward-f1-half-2"]
     assert f"from {half.than[1]:.2f} over the first fifty iterations to {half.value:.2f}" in part
     for side in ("in", "out"):
-        figure = FIGURES[f"eval/{paper.ARM}/epoch2/{side}/f1"]
+        figure = FIGURES[f"eval/{ARM}/epoch2/{side}/f1"]
         assert f"eval-{side} {figure.than[1]:.2f} to " in part and f"{figure.value:.2f}" in part
     degrees = "{} to {}".format(*epochs(f"{at}/links-of-an-index-at-the-end"))
     assert f"{degrees}; the" in text or f"{degrees}, and the" in text
@@ -113,7 +115,7 @@ def test_training(text):
 
 
 def test_what_was_built(text):
-    at = f"index-quality/{paper.ARM}"
+    at = f"index-quality/{ARM}"
     for group, head in (
         ("city", "attribute: city &"),
         ("job-or-hobby", "attribute: hobby / job &"),
@@ -124,17 +126,17 @@ def test_what_was_built(text):
     ):
         *_, precision, recall = row(text, "Key the index is built on", head)
         assert (precision / 100, recall / 100) == (value(f"{at}/{group}/precision"), value(f"{at}/{group}/recall"))
-    audit = {name: value(f"audit/{paper.ARM}/{name}") for name in ("authored", "genuine", "stub", "source-to-source")}
+    audit = {name: value(f"audit/{ARM}/{name}") for name in ("authored", "genuine", "stub", "source-to-source")}
     assert f"we classify the {audit['authored']} by three" in text
     assert f"{audit['genuine']} (84.3%) are genuine indexes, {audit['stub']} (15.0%) are empty" in text
     assert f"{audit['source-to-source']} join two source" in text
-    median, mean = (value(f"audit/{paper.ARM}/{name}-out-degree") for name in ("median", "mean"))
+    median, mean = (value(f"audit/{ARM}/{name}-out-degree") for name in ("median", "mean"))
     assert f"median {median}, mean {mean}, max 33" in text
     names = ("add", "edit", "delete", "link_many", "unlink", "merge")
-    edits = {name: value(f"edits/{paper.ARM}/{name}-calls/all") for name in names}
+    edits = {name: value(f"edits/{ARM}/{name}-calls/all") for name in names}
     assert f"{edits['add']} add and {edits['link_many']} link\\_many calls" in text
     assert f"against {edits['edit']} edits, {edits['delete']} deletes and {edits['unlink']} unlinks" in text
-    judged = value(f"edits/{paper.ARM}/candidates-judged/all")
+    judged = value(f"edits/{ARM}/candidates-judged/all")
     assert f"fired on {judged} candidates and merged {edits['merge']}" in text
 
 

@@ -180,14 +180,14 @@ def test_a_document_is_harmful_where_all_who_opened_it_surely_went_worse_and_non
 
 
 class Credulous(GeneralReader):
-    """The general reader, but it first asks for an overview, and believes it: it opens what it leads to."""
+    """The general reader, but it first asks for an overview, and reads it again and again."""
 
     async def act(self, view):
         if not view.history:
             return Search("overview of the whole observatory")
         first = view.history[0].observation.text.partition("[")[2].partition("]")[0]
         text = view.history[0].observation.text.partition("] ")[2]
-        if text.startswith("Overview of the whole") and len(view.history) < 2:
+        if text.startswith("Overview of the whole") and len(view.history) < 4:
             return Read(first)
         return await super().act(view)
 
@@ -206,7 +206,9 @@ def test_what_is_pruned_as_harmful_does_not_raise_actions_on_questions_kept_back
             store.link(bad, id)
         opened = after.with_store(store)
         pairs = paired_rows(opened.examine(Credulous, judging).rows, before.examine(Credulous, judging).rows)
-        harmful = costly(index_use(store, pairs))
+        equally_well = [(now, then) for now, then in pairs if now.f1 == then.f1]
+        assert len(equally_well) > 0.9 * len(pairs)
+        harmful = costly(index_use(store, equally_well))
         assert [one.id for one in harmful] == [bad], "only what the evidence is against"
         actions = [sum(row.actions for row in one.examine(Credulous, kept_back).rows) for one in (opened, after)]
     assert actions[1] < actions[0]

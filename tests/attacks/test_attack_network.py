@@ -1,4 +1,4 @@
-"""No network at run time: train, exam, serve and view open no connection and look up no name."""
+"""No network at run time: demo, train, exam, serve and view open no connection and look up no name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import kbgym
+
+SOURCE = Path(kbgym.__file__).parent
 KBGYM = [sys.executable, "-c", "from kbgym.cli.main import run; run()"]
 ALONE = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 TRACE = ["strace", "-f", "-qq", "-e", "trace=connect,sendto,sendmsg,sendmmsg", "-o"]
@@ -32,6 +35,7 @@ server.wait(20)
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(1200),
     pytest.mark.skipif(not all(map(shutil.which, ("strace", "unshare", "ip"))), reason="needs strace, unshare and ip"),
 ]
 
@@ -42,7 +46,7 @@ def traced(tmp_path: Path, *command: object) -> list[str]:
     environment = {**os.environ, "KBGYM_CACHE": str(tmp_path / "cache")}  # nothing is embedded already
     environment.pop("ORT_DISABLE_TELEMETRY", None)
     done = subprocess.run(
-        [*TRACE, str(log), *ALONE, *map(str, command)], env=environment, capture_output=True, timeout=240, check=False
+        [*TRACE, str(log), *ALONE, *map(str, command)], env=environment, capture_output=True, timeout=1100, check=False
     )
     assert done.returncode in (0, -2, 130), done.stderr.decode()
     calls = [line for line in log.read_text().splitlines() if "(" in line and not _INSIDE.search(line)]
@@ -57,6 +61,23 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trained = ["--world", folder / "world", "--out", folder / "run", "--questions", 3, "--epochs", 1, "--quiet"]
     assert traced(folder, *KBGYM, "train", *trained) == []
     return folder / "run"
+
+
+def test_the_demo_asks_nobody(tmp_path: Path) -> None:
+    assert traced(tmp_path, *KBGYM, "demo", "--out", tmp_path / "demo", "--quiet") == []
+
+
+def test_the_telemetry_of_onnxruntime_is_off_before_it_is_loaded() -> None:
+    """Importing anything of kbgym sets the switch, so it is set in every subprocess too."""
+    loading = [file for file in SOURCE.rglob("*.py") if re.search(r"^ *import onnxruntime", file.read_text(), re.M)]
+    assert len(loading) == 3
+    for file in loading:
+        module = ".".join(file.relative_to(SOURCE.parent).with_suffix("").parts)
+        code = f"import {module}, os, sys; print(os.environ['ORT_DISABLE_TELEMETRY'], 'onnxruntime' in sys.modules)"
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONPATH": str(SOURCE.parent)}, capture_output=True, check=True
+        )
+        assert done.stdout == b"1 False\n"
 
 
 def test_an_exam_asks_nobody(run: Path, tmp_path: Path) -> None:

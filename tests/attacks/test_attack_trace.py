@@ -57,7 +57,6 @@ def test_a_trace_that_lost_something_is_not_served(tmp_path: Path, lost: str) ->
         for number in range(5):
             assert add(server, tokens.curator, f"Nils Holm keeps {number} geese.") == 200
     trace = place / "trace.jsonl"
-    (place / "prequential.jsonl").write_bytes(b"measured\n")
     whole = trace.read_bytes()
     if lost == "the file":
         trace.unlink()
@@ -70,7 +69,7 @@ def test_a_trace_that_lost_something_is_not_served(tmp_path: Path, lost: str) ->
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
     assert kbgym("store", "replay", place, "--recover")[0] == 0
     kept = {path.name: path.read_bytes() for path in (place / "damaged-1").iterdir()}
-    assert kept.items() <= before.items() and "prequential.jsonl" in kept
+    assert kept and kept.items() <= before.items()
     with serving(place) as server:
         assert add(server, tokens.curator, "Nils Holm keeps swans.") == 200
     assert replayed(place)

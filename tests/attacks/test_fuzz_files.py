@@ -153,7 +153,6 @@ FORMATS = {
     "tokens.toml": Format(toml, "tokens.toml", ("serve {}/store --tokens {}/tokens.toml --new-token ada",)),
     "kbgym.toml": Format(toml, "kbgym.toml", ("train --world {}/world --out {}/out",)),
     "arm": Format(an_arm, "store/arm.json", ("exam {}/store@0 --world {}/world --set embedder=hash", "audit {}/store")),
-    "snapshot": Format(a_run, "run/snapshots/1.jsonl", ("store replay {}/run",)),
     "experiment": Format(an_experiment, "exp/experiment.json", ("report {}/exp",)),
 }
 

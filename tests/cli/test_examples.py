@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kbgym.cli import doctor
-from kbgym.cli.generate import EXAMPLES
+from kbgym.cli.worlds import EXAMPLES
 from kbgym.errors import Missing
 
 

@@ -63,14 +63,6 @@ class TestReplay:
         assert code == 2 and "line 10: the hash chain breaks here" in err
         assert json.loads(out)["identical"] is False
 
-    def test_snapshots_are_compared(self, kbgym: Kbgym, place: Path) -> None:
-        (place / "snapshots").mkdir()
-        write_lines(place / "snapshots" / "1.jsonl", StoreFolder(place).store(1))
-        assert ok(kbgym("store", "replay", place, "--json"))["snapshots"] == 1
-        write_lines(place / "snapshots" / "1.jsonl", StoreFolder(place).store(2))
-        code, out, err = kbgym("store", "replay", place, "--json")
-        assert code == 2 and "1.jsonl, line 1: document d0" in err and json.loads(out)["identical"] is False
-
     def test_a_torn_tail_is_reported(self, kbgym: Kbgym, place: Path) -> None:
         with (place / "trace.jsonl").open("ab") as file:
             file.write(b'{"event":"act"')

@@ -44,8 +44,7 @@ def test_the_audit_accounts_for_every_index(proved, kbgym):
     used = [one for one in found["indexes"] if one["questions"]]
     assert used and all(one["opened"] >= len(one["questions"]) for one in used)
     assert any(one["last_used"] for one in found["indexes"])
-    said = kbgym("audit", proved)[1]
-    assert "estimated from transcripts" in said and f"kbgym store prune {proved} --unused --dry-run" in said
+    assert f"kbgym store prune {proved} --unused --dry-run" in kbgym("audit", proved)[1]
 
 
 def test_pruning_is_one_iteration_that_can_be_undone(proved, tmp_path, kbgym):

@@ -151,7 +151,7 @@ def test_the_agenda_and_working_it_off(kbgym: Kbgym, tmp_path: Path) -> None:
 def test_an_index_whose_facts_changed_is_mended(kbgym: Kbgym, place: Path, traffic: Path) -> None:
     ok(kbgym("learn", place, "--traffic", traffic, "--set", "embedder=hash", "--json"))
     folder = StoreFolder(place)
-    store, number = folder.store(), folder.reading.iteration + 1  # type: ignore[union-attr]
+    store, number = folder.store(), folder.iteration + 1  # type: ignore[union-attr]
     baker = documents(family())["Ada Alm's job is baker"]
     (index,) = [source for source in store.inbound(baker) if "job" in store[source].text]
     result = apply(store, action := Edit(baker, "Ada Alm's job is judge."))

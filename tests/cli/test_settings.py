@@ -109,7 +109,7 @@ def test_a_bad_file_is_an_error_of_bad_input(folder, text):
 
 
 def test_the_choices_are_those_of_the_settings():
-    assert (*KEYS["ranking"].type.choices,) == RANKINGS and (*KEYS["observations"].type.choices,) == OBSERVATIONS
+    assert (*KEYS["ranking"].type,) == RANKINGS and (*KEYS["observations"].type,) == OBSERVATIONS
 
 
 def test_help_all_lists_the_settings_that_help_counts(kbgym: Kbgym):

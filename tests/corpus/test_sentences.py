@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kbgym.corpus.statements import MOST_TEXT, WINDOW, clean, pieces, split
 from kbgym.gym import tools
+from kbgym.gym.actions import Add
 
 # Every line is one paragraph, given as its sentences.
 NASTY = [
@@ -120,4 +121,4 @@ def test_a_clean_text_is_one_an_agent_could_send(text):
     assert cleaned == clean(cleaned)
     if any(c.isalnum() for c in cleaned) and len(cleaned) <= MOST_TEXT:
         add = tools.parse("add", {"text": cleaned}, "curator")
-        assert isinstance(add, tools.Add) and add.text == cleaned
+        assert isinstance(add, Add) and add.text == cleaned

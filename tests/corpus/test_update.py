@@ -165,8 +165,7 @@ def test_a_renamed_file_keeps_its_ids_whatever_its_title_becomes(tmp_path):
     assert {d.id for d in made.world.documents} == {d.id for d in old.documents}
     assert not made.changed.added and not made.changed.removed
     assert all(d.text.startswith("people: ") for d in made.world.documents if d.source.file == "people.md")
-    linking = next(d for d in made.world.documents if d.links)
-    assert linking.source.file == "a.md" and made.corpus.dead_links == 0, "a.md still says crews.md"
+    assert made.corpus.dead_links == 1, "a.md still says crews.md"
     third = again(folder, made.world, links=True)
     assert third.world.hash == made.world.hash and not third.renamed
 

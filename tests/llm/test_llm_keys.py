@@ -12,7 +12,7 @@ from fault_server import FaultServer
 from llm_fixtures import exam, quick, world
 from prompt_reader import calling
 
-from kbgym.agents.llm.redact import Redactor, shown_url
+from kbgym.agents.llm.redact import Redactor, address
 from kbgym.errors import KbgymError
 
 ENV_KEY = "env-PLANTED-aaaaaaaaaaaa"
@@ -103,4 +103,4 @@ def test_redaction_of_shapes_and_of_written_forms() -> None:
     assert (
         redact("Anna Berg lives in Lund; the task-list is done.") == "Anna Berg lives in Lund; the task-list is done."
     )
-    assert shown_url("https://a:b@host:99/v1?key=1#x") == "https://host:99/v1"
+    assert address("https://a:b@host:99/v1?key=1#x").url == "https://host:99/v1"

@@ -205,9 +205,11 @@ def test_what_goes_over_the_wire(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_model_may_be_asked_for_a_thought_before_its_call() -> None:
     call = '"call":{"tool":"search","arguments":{"query":"who"}}'
     with FaultServer(
-        lambda body: {"role": "assistant", "content": f'{{"thought":"First the name.",{call}}}'}
+        lambda body: {"role": "assistant", "content": f'{{"known":"","missing":"the name",{call}}}'}
     ) as server:
         policy = act(server.url, [FIRST, LATER], effort="thought")
-    schema = server.bodies[0]["response_format"]["json_schema"]["schema"]
-    assert list(schema["properties"]) == ["thought", "call"]
+    first, later = (body["response_format"]["json_schema"]["schema"]["properties"] for body in server.bodies)
+    assert list(first) == ["call"] and list(later) == ["known", "missing", "call"]
+    tools = [[call["properties"]["tool"]["const"] for call in one["call"]["anyOf"]] for one in (first, later)]
+    assert tools == [["search"], ["search", "read", "answer"]]  # nothing can be answered before a search
     assert "reasoning_effort" not in server.bodies[0] and policy.usage.malformed == 0

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbgym.search.cache import VectorCache, keys
-from kbgym.search.embed import CachedEmbedder, HashEmbedder
+from kbgym.search.cache import VectorCache
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, keys
 from kbgym.search.index import ExactIndex
 from kbgym.search.live import EmbeddingQueue, LiveEngine, Overlay
 

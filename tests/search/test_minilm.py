@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from kbgym.api.factory import embedder_named
 from kbgym.errors import BadInput, Damaged, Missing
 from kbgym.search import minilm, models
-from kbgym.search.cache import keys
-from kbgym.search.embed import default_embedder
+from kbgym.search.embed import default_embedder, keys
 from kbgym.search.wordpiece import WordPiece
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -29,16 +29,16 @@ from kbgym.gym.actions import (
 )
 from kbgym.gym.calibration import MARGIN, calibrate
 from kbgym.gym.environment import MEMBERS, SLOT_THRESHOLD, Environment, Nearest, apply
-from kbgym.gym.observations import OBSERVATIONS, Observations
+from kbgym.gym.observations import OBSERVATIONS, Observations, render
 from kbgym.search.base import SEARCHES, SearchKind
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.store import Record, Store, source
-from kbgym.trace.events import TUNED, Acted, Committed, Genesis, Noted, RolledBack
+from kbgym.trace.events import TUNED, Acted, Committed, Genesis, Noted, RolledBack, committed
 from kbgym.trace.folder import RECORDS
 from kbgym.trace.live import LiveStore, snapshot_of
-from kbgym.trace.replay import committed, replay
+from kbgym.trace.replay import replay
 
 WORDS = "tailor baker Mara Odo Fenn Eastmere lives near the old mill by Lund".split()
 texts = st.lists(st.sampled_from(WORDS), min_size=2, max_size=6).map(" ".join)
@@ -167,6 +167,15 @@ def test_slot_shows_members_once_and_says_how_many_more(kind: Observations) -> N
     page, slot = seen.text.split("Learnt from a question like this ([n1]")
     assert "And 3 more: read [n1]." in slot
     assert all(f"[{id}]" in page for id in result.ids)
+    above = ", ".join(f"[{id}]" for id in result.learnt[0].targets if id in result.ids)
+    assert slot.count("Already above") == bool(above) and (not above or f"Already above: {above}." in slot)
+
+
+@pytest.mark.parametrize(("target", "repeated"), [("a", "\nAlready above: [a]."), ("b", "\n[b] B.")])
+def test_slot_names_only_documents_that_are_on_the_page(target: str, repeated: str) -> None:
+    texts = {"a": "A.", "b": "B.", "n1": "Both."}
+    shown = render(Found(("a",), 1, (Learnt("n1", (target,), 1),)), texts.__getitem__)
+    assert shown == f"[a] A.\nLearnt from a question like this ([n1] Both.):{repeated}"
 
 
 def test_slot_is_on_the_first_page_only_and_empty_for_a_weak_match() -> None:
@@ -281,4 +290,19 @@ def test_calibration_keeps_right_slots_and_drops_wrong_ones() -> None:
     assert threshold == round(score - MARGIN, 4)
     strict = calibrate(environment, wrong)  # the question's own index tells nothing
     assert strict is not None and all(trained.match(text, 2)[1][1] < strict for text, _ in wrong)
+    assert calibrate(environment, [(f"{text}?", support) for text, support in wrong]) == strict, "as it is asked"
     assert calibrate(environment, [("no evidence is known", ())]) is None
+
+
+def test_a_right_slot_is_worth_its_place_where_its_evidence_is_on_the_page() -> None:
+    originals = [source(f"s{n}", f"{WORDS[n % 7]} {WORDS[n % 11]} number {n}") for n in range(40)]
+    flat = Store(originals)
+    text = "old mill by Lund number 3"
+    first = Environment(flat, engine_for(flat, EMBEDDER), ranking="slot").page(text, 1)[0]
+    store = Store([*originals, Record("n1", "the old mill by Lund", (first,), flag="authored")])
+    environment = Environment(store, engine_for(store, EMBEDDER), ranking="slot")
+    assert environment.engine.trained is not None
+    ((_, score),) = environment.engine.trained.match(text, 1)
+    assert first in environment.page(text, 1)[:5] and calibrate(environment, [(text, (first,))]) == round(
+        score - MARGIN, 4
+    )

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kbgym.search.cache import FILE, VectorCache, cache_folder, keys
+from kbgym.search.cache import FILE, VectorCache, cache_folder
+from kbgym.search.embed import keys
 
 
 def vectors(count: int, seed: int = 0, dimensions: int = 8) -> NDArray[np.float32]:

@@ -29,7 +29,7 @@ from kbgym.gym.actions import (
     Search,
     Unlink,
 )
-from kbgym.serving.sessions import ClientSession, Sessions, act
+from kbgym.serving.clients import ClientSession, Sessions, act
 from kbgym.store import Store, source
 from kbgym.trace import log
 from kbgym.trace.folder import StoreFolder
@@ -200,7 +200,7 @@ def test_a_reader_is_shown_nothing_that_is_not_on_the_disk_yet(place: Path) -> N
                 await asyncio.sleep(0)
             reply = await act(live, ClientSession("rex"), Search("Nils Holm keeps geese."), "reader")
             assert "[n1]" in reply.step.observation.text
-            assert StoreFolder(place).reading.iteration == 1  # type: ignore[union-attr]
+            assert StoreFolder(place).iteration == 1  # type: ignore[union-attr]
             await edit
 
     asyncio.run(work())

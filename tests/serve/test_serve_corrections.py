@@ -20,12 +20,11 @@ from kbgym.api import import_corpus
 from kbgym.cli.main import run
 from kbgym.gym.actions import Add, Search
 from kbgym.integrations.client import connect
+from kbgym.serving.clients import ClientSession, Refusal, act
 from kbgym.serving.corrections import Outcome, forget, teach, undo
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.learning.question_log import Refusal
 from kbgym.serving.learning.report import standing
 from kbgym.serving.learning.teacher import alias_text, stating
-from kbgym.serving.sessions import ClientSession, act
 from kbgym.trace.corrections import Corrections
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.replay import replaying

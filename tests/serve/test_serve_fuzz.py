@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import httpx
@@ -66,3 +68,15 @@ def test_nothing_breaks_it(fresh: tuple[Server, Tokens, object], role: str) -> N
             asked += fuzz(operation, GenerationMode.NEGATIVE, headers)
     assert asked > 200
     assert httpx.get(f"{server.url}/health").status_code == 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ["reader", "curator"])
+def test_what_one_operation_returns_another_takes(fresh: tuple[Server, Tokens, object], role: str) -> None:
+    """The stateful phase: calls in sequences, each with what an earlier one returned."""
+    server, tokens, _ = fresh
+    header = f"Authorization: Bearer {getattr(tokens, role)}"
+    how = ["--phases", "stateful", "--max-examples", "10", "--seed", "7", "--header", header, "--no-color"]
+    command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json", *how]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0 and "Stateful" in done.stdout, done.stdout

@@ -9,14 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 from family import documents, family
+from msgspec.structs import replace
 from serving import HASH, family_store, opened
 
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.gym.actions import Action, Add, Delete, Done, Edit, LinkMany, Search
 from kbgym.gym.policy import PlannedPolicy, Steps, View
+from kbgym.serving.clients import ClientSession, act
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.setup import held_out_questions, open_online
-from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store
 from kbgym.store.record import source
 from kbgym.trace.folder import StoreFolder
@@ -46,7 +47,7 @@ def test_after_a_rollback_the_agenda_believes_the_store(place: Path) -> None:
     """A refused pass linked a document to an index that stays: the agenda must want it linked again."""
 
     async def work() -> None:
-        async with opened(place, HASH, curator=Vandal, gate=gate()) as online:
+        async with opened(place, replace(HASH, strategy="class"), curator=Vandal, gate=gate()) as online:
             ada = ClientSession("ada")
             await act(online.live, ada, Add("People whose job is baker"), "curator")
             await act(online.live, ada, LinkMany("n1", (ADA,)), "curator")
@@ -56,6 +57,7 @@ def test_after_a_rollback_the_agenda_believes_the_store(place: Path) -> None:
             assert online.refused == 1
             replay = AgendaFollower()
             store = StoreFolder(place).store(watch=replaying([replay]))
+            assert online.agenda is not None
             for desk in (online.agenda, replay):
                 known = [
                     id

@@ -104,6 +104,7 @@ def test_a_clients_own_agent(fresh: tuple[Server, Tokens, Path]) -> None:
     server, tokens, _ = fresh
     with client(server, tokens.reader) as rex, client(server, tokens.curator) as ada:
         opened = rex.post("/v1/questions", json={"question": QUESTION, "reader": "caller"}).json()
+        assert rex.get(f"/v1/questions/{opened['id']}").json() == opened
         here = {"Kbgym-Question": opened["id"]}
         before = rex.post("/v1/search", json={"query": "job is baker"}, headers=here).json()
         ada.post("/v1/delete", json={"id": BAKER})

@@ -16,9 +16,9 @@ from serving import opened, replayed
 
 from kbgym.api import import_corpus
 from kbgym.gym.actions import Search
+from kbgym.serving.clients import ClientSession, act
 from kbgym.serving.corrections import teach, undo
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.sessions import ClientSession, act
 from kbgym.training.run import Settings
 
 N = 200

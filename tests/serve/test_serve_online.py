@@ -13,10 +13,9 @@ from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.gym.actions import Action, Add, Answer, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.gym.observations import documents as shown
 from kbgym.gym.policy import PlannedPolicy, Steps, View
-from kbgym.serving.learning.learner import Refusal
+from kbgym.serving.clients import ClientSession, Refusal, act
 from kbgym.serving.learning.question_log import QuestionLog
 from kbgym.serving.learning.setup import cooperative
-from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, RolledBack
 from kbgym.trace.folder import StoreFolder

@@ -13,7 +13,7 @@ from live_stores import EventListener, live_store
 from kbgym.backends.postgres import writer as writer_module
 from kbgym.errors import BadInput, Failed
 from kbgym.gym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Read, Search
-from kbgym.serving.sessions import ClientSession, act
+from kbgym.serving.clients import ClientSession, act
 from kbgym.store import Store, source
 from kbgym.trace.backend import open_backend, save_store
 from kbgym.trace.live import LiveStore

@@ -16,6 +16,11 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from serving import family_store
 
+from kbgym.canonical import encode
+from kbgym.gym.tools import Tool
+from kbgym.mcp import ToolResult
+from kbgym.serving import stdio
+
 # The store opens when a file is there; until then, what has been loaded is written down.
 SLOW = """
 import sys, time
@@ -146,3 +151,39 @@ def test_a_store_that_cannot_be_opened_is_said_to_whoever_started_it(tmp_path: P
     assert code == 2 and said.startswith("kbgym: ") and "documents.jsonl" in said and "Traceback" not in said
     code, _, said = talk(family_store(tmp_path / "other"), b"", "--set", "strategy=wild")
     assert code == 2 and "no strategy" in said, "also where the client says nothing"
+
+
+def test_a_long_call_sends_progress_to_a_client_that_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        instructions = ""
+
+        def tools(self) -> tuple[Tool, ...]:
+            return ()
+
+        async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+            while len(sent) < 2 * int(arguments["waits"]):
+                await asyncio.sleep(0.01)
+            return ToolResult("done")
+
+    def read(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes | None]) -> None:
+        for line in (*map(encode, calls), None):
+            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+
+    sent: list[dict[str, Any]] = []
+    calls = [
+        {
+            "jsonrpc": "2.0",
+            "id": id,
+            "method": "tools/call",
+            "params": {"name": "x", "arguments": {"waits": waits}} | meta,
+        }
+        for id, waits, meta in ((1, 1, {"_meta": {"progressToken": "t"}}), (2, 0, {}))
+    ]
+    monkeypatch.setattr(stdio, "_PROGRESS", 0.05)
+    monkeypatch.setattr(stdio, "_read", read)
+    monkeypatch.setattr(stdio, "_write", lambda line: sent.append(json.loads(line)))
+    asyncio.run(stdio._converse(Slow(), asyncio.Event(), "1"))
+    told = [message for message in sent if message.get("method") == "notifications/progress"]
+    assert told and {message["params"]["progressToken"] for message in told} == {"t"}
+    assert [message["params"]["progress"] for message in told] == sorted(m["params"]["progress"] for m in told)
+    assert {message["id"] for message in sent if "id" in message} == {1, 2}

@@ -11,9 +11,10 @@ from serving import family_store, opened
 
 from kbgym.gym.actions import Action, Search
 from kbgym.gym.policy import View
-from kbgym.serving.learning import worker
+from kbgym.serving.clients import Refusal
+from kbgym.serving.learning import learner
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.learning.question_log import MOST_OPEN, MOST_TURNS, QuestionLog, Refusal
+from kbgym.serving.learning.question_log import MOST_OPEN, MOST_TURNS, QuestionLog
 from kbgym.serving.tool_calls import visible
 from kbgym.store import Store
 from kbgym.trace import log
@@ -91,7 +92,7 @@ def test_opening_many_questions_costs_nobody_else_his_own(place: Path) -> None:
             with pytest.raises(Refusal):
                 await online.act(others[0].id, "bo", Search("job"))
             await online.act(others[-1].id, "bo", Search("job"))
-            assert len(online.open_questions) == MOST_OPEN + 1
+            assert online.open_questions.total == MOST_OPEN + 1
 
     asyncio.run(work())
 
@@ -115,7 +116,7 @@ def test_a_lesson_that_fails_by_its_own_fault_is_set_aside_and_the_next_has_its_
             online.curator = ReferenceCurator
             next_one = await graded(online)
             await until(lambda: online.find(next_one).state == "learnt")
-            assert online.worker.state.running and online.worker.state.failures == 0 and good is Raising
+            assert online.is_learning and online.failures == 0 and good is Raising
 
     asyncio.run(work())
     notes = [e.data["reason"] for e in StoreFolder(place).events if isinstance(e, Noted) and e.kind == "set aside"]
@@ -123,7 +124,7 @@ def test_a_lesson_that_fails_by_its_own_fault_is_set_aside_and_the_next_has_its_
 
 
 def test_learning_goes_on_when_the_disk_is_back(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(learner, "FIRST_PAUSE", 0.01)
     real, full = os.fsync, [False]
 
     def fsync(file: int) -> None:
@@ -136,11 +137,11 @@ def test_learning_goes_on_when_the_disk_is_back(place: Path, monkeypatch: pytest
             id = await graded(online)
             full[0] = True
             online.start()
-            await until(lambda: online.worker.state.failures >= 3)
-            assert online.worker.state.running and "No space left" in online.worker.state.error
+            await until(lambda: online.failures >= 3)
+            assert online.is_learning
             full[0] = False
             await until(lambda: online.find(id).state == "learnt")
-            await until(lambda: online.worker.state.failures == 0)
+            await until(lambda: online.failures == 0)
 
     monkeypatch.setattr(log.os, "fsync", fsync)
     asyncio.run(work())

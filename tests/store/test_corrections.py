@@ -62,6 +62,8 @@ def test_a_search_shows_the_correction_before_what_it_supersedes(store: Store, r
     assert ids.index("n1") == ids.index("d1") - 1 and set(ids) == {*TEXTS, "n1"}
     shown = {document.id: document for document in step.observation.documents}
     assert shown["d1"].superseded_by == ("n1",) and shown["d2"].superseded_by == ()
+    lines = [line for line in step.observation.text.split("\n") if line.endswith(" (superseded by [n1])")]
+    assert [line.startswith("[d1] ") for line in lines] == [True]
     assert dict(documents(step.observation.text))["d1"] == TEXTS["d1"], "the mark is not part of the text"
 
 

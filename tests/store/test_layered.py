@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from store_fixtures import ACTIONS, SENTENCES, all_of, check_invariants, records
 
 from kbgym.backends.postgres import store_layer
-from kbgym.backends.postgres.store_layer import LayeredRecords, StoreLayer
+from kbgym.backends.postgres.store_layer import LayeredRecords, StoreLayer, named_in
 from kbgym.gym.actions import Action, Add, Added, Found, Linked, LinkMany, Opened, Read, Search
 from kbgym.gym.environment import apply
 from kbgym.gym.tools import check
 from kbgym.store import Record, Store, source
 from kbgym.store.ledger import counts_of, ledger
 from kbgym.store.record import Base, Counts, fingerprint_of, normalised
-from kbgym.trace.events import Acted, named_in
+from kbgym.trace.events import Acted
 from kbgym.trace.replay import catch_up, replay
 
 

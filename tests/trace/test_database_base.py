@@ -49,7 +49,7 @@ def test_it_is_read_or_held_as_the_url_says(url: str) -> None:
     assert isinstance(open_backend(url).initial.base, DatabaseBase)
     assert open_backend(url.replace("read", "held")).initial.base is None
     assert open_backend(url.replace("&documents=read", "")).initial.base is None, "a small store is held"
-    with pytest.raises(BadInput, match="use held or read"):
+    with pytest.raises(BadInput):
         open_backend(url.replace("read", "both"))
 
 

@@ -14,7 +14,7 @@ from kbgym.errors import BadInput
 from kbgym.gym.actions import Add
 from kbgym.store import Store, source
 from kbgym.trace import backend as module
-from kbgym.trace.backend import save_store, shown, store_at
+from kbgym.trace.backend import is_url, save_store, shown, store_at
 from kbgym.trace.events import SCHEMA, Committed, Genesis, Imported, RolledBack
 from kbgym.trace.folder import StoreFolder, folder_and_iteration, imported, open_folder
 from kbgym.trace.log import TraceWriter
@@ -119,3 +119,8 @@ def test_a_place_opened_for_one_look_is_closed(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(BadInput, match="no iteration 7"):
         store_at(URL, 7)
     assert len(closed) == 2
+
+
+@pytest.mark.parametrize("place", ["runs/first", "postgresql", "hnsw", "file:///tmp/x", "nowhere://x"])
+def test_what_is_no_url_of_a_database(place: str) -> None:
+    assert not is_url(place) and is_url("postgresql://h/d") and shown(place) == place

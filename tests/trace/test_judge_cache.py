@@ -10,8 +10,8 @@ import pytest
 from kbgym.gym.actions import Action, Add, Delete, Edit
 from kbgym.gym.environment import Environment
 from kbgym.store import Store, source
-from kbgym.trace import judge_cache
-from kbgym.trace.judge_cache import JudgeCache
+from kbgym.trace import live
+from kbgym.trace.live import JudgeCache
 
 
 class Asked:
@@ -99,7 +99,7 @@ def test_what_needs_no_judge_is_not_asked_about() -> None:
 
 
 def test_only_the_latest_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge_cache, "_MAX_VERDICTS", 3)
+    monkeypatch.setattr(live, "_MAX_VERDICTS", 3)
     cache, judge, _ = world("A.")
 
     async def ask(*texts: str) -> list[bool]:

@@ -10,7 +10,10 @@ import asyncio
 import os
 import random
 import time
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,11 +22,13 @@ from live_stores import NoSearch
 from postgres import Cluster
 
 from kbgym.gym.actions import Action, Add, Added, Correct, Corrected, Delete, Deleted, Edit, Edited
-from kbgym.serving.sessions import ClientSession, act
+from kbgym.serving.clients import ClientSession, act
 from kbgym.store import Store, source
 from kbgym.trace.backend import open_backend, save_store
-from kbgym.trace.events import Acted, Began, Committed, Ended, Event, RolledBack
+from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Imported, RolledBack
 from kbgym.trace.live import LiveStore
+from kbgym.trace.replay import follow_import
+from kbgym.worlds.world import Document
 
 pytestmark = pytest.mark.slow
 SECONDS = float(os.environ.get("KBGYM_CONTENTION_SECONDS", "20"))
@@ -41,17 +46,24 @@ class Op(NamedTuple):
 
 
 class Clients:
-    """Eight clients of one or more live stores, until the time is over."""
+    """Eight clients of one or more live stores beside lessons, imports of files and rollbacks, until time is over.
 
-    def __init__(self, lives: Sequence[LiveStore]) -> None:
+    `following` are stores opened for reading only, which follow the others.
+    """
+
+    def __init__(self, lives: Sequence[LiveStore], following: Sequence[LiveStore]) -> None:
         self.lives, self.ops, self.ends = lives, list[Op](), time.monotonic() + SECONDS
+        self.following = following
         self.ids = list(FIRST)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for number in range(6):
+            for number in range(8):
                 group.create_task(self._editing(number))
+            for live in self.following:
+                group.create_task(self._reading(live))
             group.create_task(self._learning())
+            group.create_task(self._importing())
             group.create_task(self._rolling_back())
 
     def _note(self, asked: float, kind: str, id: str, text: str | None) -> None:
@@ -72,11 +84,7 @@ class Clients:
             count += 1
             text, id, kind = f"Client {number} says {count}.", chance.choice(self.ids), chance.random()
             if kind < 0.5:
-                asked = time.monotonic()
-                async with live.read():
-                    found = live.store[id].text if id in live.store else None
-                    session.show(id, live.store) if found is not None else None
-                self._note(asked, "read", id, found)
+                await self._read(live, id, session)
             elif kind < 0.85:
                 await self._write(live, session, Edit(id, text), text)
             elif kind < 0.93:
@@ -86,6 +94,38 @@ class Clients:
             elif mine:
                 await self._write(live, session, Delete(mine.pop()), None)
             await asyncio.sleep(0.002)
+
+    async def _read(self, live: LiveStore, id: str, session: ClientSession | None = None) -> None:
+        asked = time.monotonic()
+        async with live.read():
+            found = live.store[id].text if id in live.store else None
+            if session is not None and found is not None:
+                session.show(id, live.store)
+        self._note(asked, "read", id, found)
+
+    async def _reading(self, live: LiveStore) -> None:
+        chance = random.Random(7)
+        while time.monotonic() < self.ends:
+            await self._read(live, chance.choice(self.ids))
+            await asyncio.sleep(0.5)
+
+    async def _importing(self) -> None:
+        """Updates from files: one document changes and another is new, in one transaction."""
+        live, chance, count = self.lives[-1], random.Random(5), 0
+        while time.monotonic() < self.ends:
+            count += 1
+            edited = Document(chance.choice(list(FIRST)), f"File {count} as changed.")
+            added, asked = Document(f"file{count}", f"File {count}, which is new."), time.monotonic()
+            async with live.write():
+                event = Imported(live.iteration + 1, edited=(edited,), added=(added,))
+                follow_import(live.store, event)
+                live.record(event)
+                durable = live.commit()
+            await durable
+            for document in (edited, added):
+                self._note(asked, "write", document.id, document.text)
+            self.ids.append(added.id)
+            await asyncio.sleep(0.3)
 
     async def _learning(self) -> None:
         """Lessons of two documents, both or none of which are there."""
@@ -138,6 +178,9 @@ class History:
                     self._set(id, text)
                 case Acted(result=Deleted(id)):
                     self._set(id, None)
+                case Imported():
+                    for document in (*event.edited, *event.added):
+                        self._set(document.id, document.text)
                 case RolledBack(iteration, to):
                     self.at.setdefault((str(iteration), None), []).append(self.size + 1)
                     then = states[to]
@@ -150,7 +193,10 @@ class History:
                         states[iteration] = dict(self.now)
 
     def _set(self, id: str, text: str | None, by_hand: bool = True) -> None:
-        self.now = {**self.now, id: text} if text is not None else {k: v for k, v in self.now.items() if k != id}
+        if text is None:
+            self.now.pop(id, None)
+        else:
+            self.now[id] = text
         self.versions.setdefault(id, [(0, None)]).append((self.size + 1, text))
         if by_hand:
             self.at.setdefault((id, text), []).append(self.size + 1)
@@ -158,7 +204,8 @@ class History:
     def first(self, id: str, text: str | None, low: int) -> int | None:
         """Return the first commit from `low` on after which a document has a text."""
         versions = self.versions.get(id, [(0, None)])
-        for number, (start, value) in enumerate(versions):
+        last = max(0, bisect_right(versions, low, key=lambda version: version[0]) - 1)
+        for number, (start, value) in enumerate(versions[last:], last):
             end = versions[number + 1][0] if number + 1 < len(versions) else self.size + 1
             if value == text and end > low:
                 return max(start, low)
@@ -173,6 +220,8 @@ def check(ops: Sequence[Op], history: History) -> None:
             found = history.at.get((op.id, op.text), [])
             assert len(found) == 1, f"acknowledged once and written {len(found)} times: {op}"
             places[op] = found[0]
+    begun = sorted(places, key=lambda op: op.asked)
+    highest = list(accumulate((places[op] for op in begun), max))
     done = sorted(ops, key=lambda op: op.told)
     low, at = 0, 0
     for op in sorted(ops, key=lambda op: op.asked):
@@ -182,7 +231,8 @@ def check(ops: Sequence[Op], history: History) -> None:
             assert places[op] > low, f"an order against the clock: {op}"
             continue
         seen = history.first(op.id, op.text, low)
-        high = max((place for other, place in places.items() if other.asked < op.told), default=0)
+        before = bisect_left(begun, op.told, key=lambda other: other.asked)
+        high = highest[before - 1] if before else 0
         assert seen is not None and seen <= high, f"a stale or impossible read after commit {low}: {op}"
         places[op] = seen
 
@@ -190,13 +240,14 @@ def check(ops: Sequence[Op], history: History) -> None:
 def contend(where: str, processes: int) -> None:
     async def work() -> tuple[list[Op], str]:
         lives = [LiveStore(where, lambda store: NoSearch()) for _ in range(processes)]
-        clients = Clients(lives)
+        following = [LiveStore(where, lambda store: NoSearch(), write=False)]
+        clients = Clients(lives, following)
         await clients.run()
-        for live in lives:
+        for live in (*lives, *following):
             async with live.read():
                 pass
-        prints = {live.store.fingerprint for live in lives}
-        for live in lives:
+        prints = {live.store.fingerprint for live in (*lives, *following)}
+        for live in (*lives, *following):
             await live.close()
         assert len(prints) == 1
         return clients.ops, prints.pop()
@@ -206,8 +257,10 @@ def contend(where: str, processes: int) -> None:
     history, store = History(place.events), place.store()
     assert store.fingerprint == fingerprint, "replay gives the live state"
     assert {record.id: record.text for record in store} == history.now
-    assert len(ops) > 20 * SECONDS and {op.kind for op in ops} == {"read", "write", "delete", "rollback"}
+    kinds = Counter(op.kind for op in ops)
+    assert kinds.keys() == {"read", "write", "delete", "rollback"}
     check(ops, history)
+    print(f"{SECONDS:g} s, {history.size} commits, {len(ops)} operations: {dict(kinds)}")  # shown by pytest -s
 
 
 def first() -> Store:

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from family import family
 from power_cut import Disk, Op, record
 
 import kbgym
@@ -17,6 +18,8 @@ from kbgym.canonical import encode
 from kbgym.cli.main import run as verb
 from kbgym.corpus.importing import load_old
 from kbgym.serving.tokens import Tokens
+from kbgym.store import Store, source
+from kbgym.trace.backend import save_store
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.log import has_begun
 from kbgym.training.run import Run
@@ -154,6 +157,65 @@ def test_update_of_a_world_and_its_store(tmp_path: Path) -> None:
 
     code = "verb('import', 'corpus', 'pages', '--out', 'world', '--update', '--store', 'store')"
     cut(root, code, 35, check)
+
+
+SERVED = """
+import json, signal, subprocess, sys
+from urllib.request import Request, urlopen
+command = ["serve", "store", "--http", "127.0.0.1:0", "--no-auth", "--role", "curator", "--json", *SETTINGS]
+start = [sys.executable, "-c", "from kbgym.cli.main import run; run()", *command]
+server = subprocess.Popen(start, stdout=subprocess.PIPE)
+url = json.loads(server.stdout.readline())["url"]
+
+def post(verb, **body):
+    asked = Request(f"{url}/v1/{verb}", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    return json.loads(urlopen(asked, timeout=100).read())
+
+def edit(id, number):
+    post("read", id=id)
+    post("edit", id=id, text=f"{id} was edited {number} times.")
+    ack(f"{id} {number}")
+
+added = [post("add", text=f"A note of {name}.")["result"]["id"] for name in ("Ada", "Bo")]
+ack("added")
+for number in range(1, 4):
+    for id in added:
+        edit(id, number)
+for question, answer in LESSONS:
+    lesson = post("teach", question=question, answers=[answer])["lesson"]
+    ack(f"lesson {lesson['document']}")
+edit(added[0], 4)
+server.send_signal(signal.SIGINT)
+server.wait(60)
+"""
+
+
+def test_a_served_store(tmp_path: Path) -> None:
+    """Edits and lessons are acknowledged by the server's replies."""
+    root = tmp_path / "root"
+    save_store(Store(source(document.id, document.text) for document in family().documents), root / "store")
+    (root / "store" / "world.json").write_text('{"kind": "people"}')
+    lessons = [("What is the job of Ada Alm?", "cooper"), ("Whose job is cooper?", "Ada Alm")]
+    seen: set[str] = set()
+
+    def check(left: Path, acknowledged: list[str]) -> None:
+        folder = StoreFolder(left / "store")
+        store, edits = folder.store(), {}
+        for said in acknowledged:
+            name, _, number = said.partition(" ")
+            if name == "lesson":
+                assert number in store
+            elif number:
+                edits[name] = int(number)
+        added = [record for record in store if record.flag == "authored"]
+        assert len(added) >= (2 if acknowledged else 0)
+        for id, number in edits.items():
+            assert store[id].text in (f"{id} was edited {number} times.", f"{id} was edited {number + 1} times.")
+        seen.update(acknowledged)
+
+    settings = ["--set", "embedder=hash", "--set", "reader=reference", "--set", "curator=reference"]
+    cut(root, f"SETTINGS, LESSONS = {settings!r}, {lessons!r}\n{SERVED}", 60, check)
+    assert sum(said.startswith("lesson") for said in seen) == 2
 
 
 def test_tokens(tmp_path: Path) -> None:

@@ -70,3 +70,8 @@ def test_means_are_over_what_can_tell() -> None:
     assert (found["evidence"], found["evidence_all"], found["gold_seen"]) == (0.625, 0.5, 0.666667)
     nothing = summarise_evidence([Evidence(), None], 4)
     assert (nothing["evidence"], nothing["gold_seen"], nothing["evidence_all_by_action"]) == (None, None, ())
+
+
+def test_the_first_page_is_what_the_first_action_showed() -> None:
+    found = summarise_evidence([Evidence(4, (1, 1, 2)), Evidence(1, (1,)), Evidence(2, (2, 3)), Evidence()], 4)
+    assert found["first_page"] == pytest.approx((2 / 4 + 1 / 1 + 0) / 3, abs=1e-6) and found["evidence_n"] == 3

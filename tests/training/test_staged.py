@@ -12,7 +12,8 @@ from store_fixtures import records
 
 from kbgym.gym.actions import Action, Add, Answer, Answered, Delete, Done, Edit, Link, Opened, Read
 from kbgym.gym.environment import Step
-from kbgym.gym.policy import Backward, View
+from kbgym.gym.episode import play
+from kbgym.gym.policy import Backward, Forward, View
 from kbgym.store import Store
 from kbgym.trace.backend import save_store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Noted, RolledBack
@@ -21,7 +22,6 @@ from kbgym.training.lessons import Progress
 from kbgym.training.staged import (
     StagedEdits,
     apply_edits,
-    forward,
     record_forward,
     reject_edits,
     stage,
@@ -96,7 +96,8 @@ def test_a_finished_forward_pass_is_recorded_from_its_question_to_its_outcome(tm
     began = Began(1, "forward", "reader", "q", "Who?", 1)
 
     async def work(live: LiveStore, made: StagedEdits) -> None:
-        passed, base = await forward(live, Played(Read("d1"), Read("d2"), Answer("Bo Ek")), "Who?", 15, 30)
+        base, played = live.snapshot(), Played(Read("d1"), Read("d2"), Answer("Bo Ek"))
+        passed = await play(played, base.environment(), "reader", Forward("Who?"), 15, 30)
         async with live.write():
             await live.environment.carry_out(Delete("d1"))
             record_forward(live, began, passed, base)

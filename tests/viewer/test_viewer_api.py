@@ -244,7 +244,7 @@ def test_several_places_of_one_name_are_kept_apart(run, tmp_path):
 
 def test_a_run_without_exams_is_shown_too(run, tmp_path):
     bare = tmp_path / "bare"
-    for name, data in contents(run, clocks=True).items():
+    for name, data in contents(run).items():
         if not name.startswith(("exams", "probe")):
             (bare / name).parent.mkdir(parents=True, exist_ok=True)
             (bare / name).write_bytes(data)
@@ -335,10 +335,10 @@ ROUTES = (
 
 
 def test_looking_changes_no_byte_of_the_run(client, run):
-    before = contents(run, clocks=True)
+    before = contents(run)
     for route in ROUTES:
         assert client.get(route).status_code in (200, 202), route
-    assert contents(run, clocks=True) == before
+    assert contents(run) == before
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])

@@ -56,6 +56,13 @@ def test_every_page_says_what_one_sees(page):
     assert "24 of 24 questions" in page.text()
 
 
+def test_only_an_interval_that_excludes_the_point_is_bold(page):
+    classes = """import('/assets/dom.js').then(({ sureClass }) => [
+        [0.2, 0.9], [1.1, null], [0, null], [null, null], [0.5, 1.5], [null, 0.5]
+    ].map(([low, high]) => sureClass({ low, high }, 1).includes("sure")))"""
+    assert page.open("/").page.evaluate(classes) == [True, True, False, False, False, True]
+
+
 def test_the_menu_changes_the_view_and_the_back_button_returns(page):
     page.open("/?run=small")
     page.page.click("nav >> text=Store")

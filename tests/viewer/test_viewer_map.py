@@ -31,7 +31,7 @@ def unpack(block: bytes) -> tuple[dict, dict[str, np.ndarray]]:
 
 
 def viewed_of(place: Path):
-    one = next(iter(ViewedPlaces([place])))
+    (one,) = ViewedPlaces([place]).values()
     return one.viewed(one.seeds[0])
 
 
@@ -52,7 +52,7 @@ def test_every_step_of_the_slider_is_the_store_of_that_iteration(run, tmp_path):
     block = drawn.packed(60)
     assert block is not None, drawn.failure
     header, arrays = unpack(block)
-    last = StoreFolder(place).reading.iteration
+    last = StoreFolder(place).iteration
     assert [frame[0] for frame in header["frames"]] == list(range(1, last + 1))
     for at in range(last + 1):
         store = store_at(place, at)
@@ -109,18 +109,19 @@ def test_following_a_trace_in_pieces_ends_where_reading_it_whole_does(run, tmp_p
     growing = tmp_path / "trace.jsonl"
     follower = Follower(growing)
     follower.look()
-    assert follower.iteration == 0
+    assert follower.values(24)["iteration"] == 0
     seen = []
     for end in range(0, len(data) + 1, 1 + len(data) // 37):
         growing.write_bytes(data[:end])
         follower.look()
-        seen.append(follower.iteration)
+        seen.append(follower.values(24)["iteration"])
     growing.write_bytes(data)
     follower.look()
-    assert seen == sorted(seen) and (follower.iteration, follower.links) == (last.iteration, last.links)
+    now = follower.values(24)
+    assert seen == sorted(seen) and (now["iteration"], now["links"]) == (last.iteration, last.links)
     whole = Follower(run / "trace.jsonl")
     whole.look()
     assert whole.values(24) == follower.values(24)
     growing.write_bytes(data[: len(data) // 2])
     follower.look()
-    assert follower.iteration < last.iteration
+    assert follower.values(24)["iteration"] < last.iteration

@@ -16,12 +16,12 @@ from family import numbered
 from kbgym.api.factory import agents_named, embedder_named
 from kbgym.baselines import build_arm
 from kbgym.canonical import read_lines, write_lines
-from kbgym.cli.exam import probe_run
 from kbgym.search.factory import engine_for
 from kbgym.store import Store
 from kbgym.trace.backend import save_store
 from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import examine
+from kbgym.training.probe import probe_run
 from kbgym.training.run import Run, Settings
 from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from second_path import SentenceReader, as_golds, instance
 
-from kbgym.cli.imports import command
+from kbgym.cli.worlds import import_command as command
 from kbgym.errors import BadInput
 from kbgym.worlds.people import TEMPLATES, paper, pool
 from kbgym.worlds.people.kind import PeopleKind

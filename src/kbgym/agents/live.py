@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -21,7 +20,7 @@ from kbgym.agents.llm.prompting import Skill, messages, shown_result, tail, told
 from kbgym.agents.llm.values import Call, Reply
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action
-from kbgym.gym.policy import View
+from kbgym.gym.policy import Agent, View
 from kbgym.gym.tools import Role, Tool, tools_of
 from kbgym.mcp import ToolResult
 
@@ -30,7 +29,9 @@ _WAITING = 64  # concurrent calls
 
 
 class LivePolicy:
-    """One pass of a player, who is asked again until the reply is an action."""
+    """One pass of a player, who is asked again until the reply is an action. Passes follow one another."""
+
+    at_once = 1
 
     async def ask(self, view: View, error: str) -> Reply:
         """Show a view, or the error of the last reply, and return the next reply."""
@@ -43,18 +44,6 @@ class LivePolicy:
             if not isinstance(action, Flawed):
                 return action
             error = action.reason
-
-
-class LiveAgent:
-    """Makes a policy for every pass; passes are played one after the other."""
-
-    at_once = 1
-
-    def __init__(self, policy: Callable[[], LivePolicy]) -> None:
-        self._policy = policy
-
-    def __call__(self) -> LivePolicy:
-        return self._policy()
 
 
 class AtTerminal(LivePolicy):
@@ -137,8 +126,11 @@ class Conversation:
         self._end = ""
         self._changed = asyncio.Event()  # set when there is a task, or at the end
 
-    def agent(self, skill: Skill) -> LiveAgent:
-        return LiveAgent(lambda: _InConversation(self, skill))
+    def agent(self, skill: Skill) -> Agent:
+        class Playing(_InConversation):
+            conversation, skill_shown = self, skill
+
+        return Playing
 
     # -- used by the client --------------------------------------------------------------------------------------------
 
@@ -192,14 +184,15 @@ class Conversation:
 class _InConversation(LivePolicy):
     """One pass of a conversation."""
 
-    def __init__(self, conversation: Conversation, skill: Skill) -> None:
-        self._conversation, self._skill, self._has_begun = conversation, skill, False
+    conversation: Conversation
+    skill_shown: Skill
+    has_begun = False
 
     async def ask(self, view: View, error: str) -> Reply:
-        calls = self._conversation.calls
-        if not self._has_begun:
-            self._has_begun = True
-            self._conversation.begin(view, self._skill)
+        calls = self.conversation.calls
+        if not self.has_begun:
+            self.has_begun = True
+            self.conversation.begin(view, self.skill_shown)
         elif error:
             calls.answer(f"That was no action: {error}\n{tail(view.remaining)}", True)
         else:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from kbgym import plugins
@@ -21,7 +21,7 @@ from kbgym.agents.external.command_line import READY, is_command
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.agents.live import AtTerminal, LiveAgent
+from kbgym.agents.live import AtTerminal
 from kbgym.agents.llm.connect import Models, is_model
 from kbgym.agents.llm.policy import LLMAgent, LLMJudge
 from kbgym.agents.llm.prompting import skill_of
@@ -35,6 +35,14 @@ from kbgym.agents.trust import HAND, PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.gym.policy import Agenda, Agent
 from kbgym.gym.tools import Role
+
+_RULES: dict[str, dict[Role, Agent]] = {
+    "reference": {"reader": ReferenceReader, "curator": ReferenceCurator},
+    "reference-v3": {"reader": ReportReader, "curator": ReportCurator},
+    "general": {"reader": GeneralReader, "curator": GeneralCurator},
+    **{f"neutral:{name}": {"reader": reader} for name, reader in NEUTRAL.items()},
+    **{f"neutral-v3:{name}": {"reader": reader} for name, reader in NEUTRAL_V3.items()},
+}
 
 
 def make_agent(
@@ -58,44 +66,27 @@ def make_agent(
     """
     if trusted is not None:
         refuse_stranger(name, trusted)
-    if name == "reference":
-        return ReferenceReader if role == "reader" else ReferenceCurator
-    if name == "reference-v3":
-        return ReportReader if role == "reader" else ReportCurator
-    if name == "general":
-        return GeneralReader if role == "reader" else GeneralCurator
-    family, _, temperament = name.partition(":")
-    if family in _NEUTRAL:
-        return _neutral(family, temperament, role)
+    if name in _RULES:
+        if role not in _RULES[name]:
+            raise BadInput(f"{name} reads; it does not curate.")
+        return _RULES[name][role]
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about))
     if name == HAND:
-        return LiveAgent(AtTerminal)
+        return AtTerminal
     if is_command(name):
         return CommandAgent(name, role, skill_of(role, strategy, about), kept)
     if name == PLAYED_LIVE:
         raise BadInput(f"the {role} here was an agent that was connected then; name another with --{role}.")
-    if ":" in name:
+    if ":" in name and not name.startswith(("neutral:", "neutral-v3:")):
         return _imported(name)
     if plugins.has("kbgym.agents", name):
         made: Agent = plugins.load("kbgym.agents", name)(role)
         return made
     raise BadInput(
-        f"there is no agent {name!r}; use reference, general, neutral:NAME, llm:openai/MODEL, "
-        f"llm:anthropic/MODEL, llm:local/MODEL, cassette:FILE, command:LINE, {', '.join(READY)}, hand "
-        "or MODULE:NAME."
+        f"there is no agent {name!r}; use {', '.join([*_RULES, *READY])}, llm:openai/MODEL, llm:anthropic/MODEL, "
+        "llm:local/MODEL, cassette:FILE, command:LINE, hand or MODULE:NAME."
     )
-
-
-_NEUTRAL: dict[str, Mapping[str, Agent]] = {"neutral": NEUTRAL, "neutral-v3": NEUTRAL_V3}
-
-
-def _neutral(family: str, name: str, role: Role) -> Agent:
-    if name not in _NEUTRAL[family]:
-        raise BadInput(f"there is no {family} reader {name!r}; there are {', '.join(_NEUTRAL[family])}.")
-    if role != "reader":
-        raise BadInput(f"{family}:{name} reads; it does not curate.")
-    return _NEUTRAL[family][name]
 
 
 AGENDAS: dict[str, type[Agenda]] = {"general": GeneralAgenda, "reference-v3": ReportAgenda}

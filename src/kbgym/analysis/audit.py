@@ -18,7 +18,7 @@ resolves) or `other` (links, but no single key). Genuine indexes are scored agai
   correct under the key: its correct targets count.
 
 Precision is correct links over links, recall is members reached by correct links over members. Both are pooled over the
-indexes of a row, as in the paper; means over indexes are reported too. A document is judged by the original facts it
+indexes of a row, as in the paper. A document is judged by the original facts it
 carries: an edit that changes its meaning is not detected. Without a truth nothing is scored and no key is needed.
 """
 
@@ -32,8 +32,8 @@ from typing import Literal
 import msgspec
 
 from kbgym.agents.reference.language import facts, shared_key
-from kbgym.index_keys import IndexKey, KeyVocabulary, Span, tokens, words_of
-from kbgym.index_keys.vocabulary import ANY_KIND, PATHS, is_relation, telling
+from kbgym.index_keys import IndexKey, KeyVocabulary, Span
+from kbgym.index_keys.vocabulary import ANY_KIND, PATHS, is_relation, telling, tokens, words_of
 from kbgym.sanitize import number_in
 from kbgym.store import Record, Store
 from kbgym.worlds.truth import ATTRIBUTES, GROUPS, Truth, group_of
@@ -103,11 +103,6 @@ def _as_the_world_has_it(key: IndexKey | None) -> Key | None:
     return Key(".".join(_KINDS.get(step, step) for step in (*steps, key.then) if step), key.value)
 
 
-def steps_in(words: Iterable[str]) -> bool:
-    """Return True if any of these words names a relation between people."""
-    return any(map(is_relation, words))
-
-
 def telling_words(text: str) -> frozenset[str]:
     """Return the words that say what a sentence is about, above all its key's value; plurals match singulars."""
     return frozenset(word.removesuffix("s") for word in telling(words_of(text)) - ANY_KIND)
@@ -137,7 +132,7 @@ def states_answer(text: str, resolver: Resolver, truth: Truth) -> bool:
             return True
         if key.kind not in (*ATTRIBUTES, "person") and len(members) in numbers:
             return True
-    if steps_in(words):
+    if any(map(is_relation, words)):
         return False  # "Friends of P whose job is J" narrows a relation; it says nothing of P's own job
     values = [Key(one.kind, one.value) for one in resolver.named(text) if one.kind != "person"]
     return any(truth.members(key) & people for key in values)
@@ -190,15 +185,13 @@ class Index(msgspec.Struct, frozen=True):
 
 
 class Quality(msgspec.Struct, frozen=True):
-    """One row of the table. `degree` is the mean number of links; the two means are over indexes, not links."""
+    """One row of the table. `degree` is the mean number of links."""
 
     group: str
     n: int
     degree: float
     precision: float
     recall: float
-    mean_precision: float
-    mean_recall: float
 
 
 class Audit(msgspec.Struct, frozen=True):
@@ -235,8 +228,6 @@ def quality(group: str, indexes: Sequence[Index]) -> Quality | None:
         degree=links / n,
         precision=1 - sum(len(index.wrong) for index in indexes) / links,
         recall=1 - sum(len(index.missing) for index in indexes) / members if members else 0.0,
-        mean_precision=sum(index.precision for index in indexes) / n,
-        mean_recall=sum(index.recall for index in indexes) / n,
     )
 
 

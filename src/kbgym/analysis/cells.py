@@ -10,6 +10,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,10 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A row of a table; `paper` marks a row of the paper's own figures, no cells a heading."""
+    """A row of a table; without cells it is a heading."""
 
     head: str
     cells: Sequence[Cell | None] = ()
-    paper: bool = False
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -65,6 +65,37 @@ class Table(msgspec.Struct, frozen=True):
     @property
     def cells(self) -> list[Cell]:
         return [cell for line in self.lines for cell in line.cells if cell is not None]
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """A kind of number; `total` marks a count that has a sum."""
+
+    name: str
+    formula: str
+    digits: int = 0
+    percent: bool = False
+    total: bool = False
+
+    def cell(self, id: str, value: float | None, sources: Sequence[CellSource]) -> Cell:
+        return number(id, value, self.formula, sources, self.digits, self.percent)
+
+
+class TableInfo(msgspec.Struct, frozen=True):
+    """What `tables.toml` says of a table."""
+
+    title: str
+    columns: tuple[str, ...] = ()
+    head: str = "store"
+    note: str = ""
+    sized: bool = True
+    measures: tuple[Measure, ...] = ()
+
+    def cells(self, id: str, values: Mapping[str, float | None], sources: Sequence[CellSource]) -> list[Cell]:
+        """Return a cell for each measure."""
+        return [one.cell(f"{id}/{one.name}", values[one.name], sources) for one in self.measures]
+
+
+TABLES = msgspec.toml.decode((files("kbgym.analysis") / "tables.toml").read_bytes(), type=dict[str, TableInfo])
 
 
 def number(
@@ -93,14 +124,6 @@ def estimate(
     return Cell(id, text, found.value, formula, tuple(sources), _finite(found.low), _finite(found.high))
 
 
-def published(id: str, value: float | str | None, digits: int = 3, percent: bool = False) -> Cell | None:
-    """Return a figure of the paper as a cell; None gives an empty cell."""
-    if value is None:
-        return None
-    text = value if isinstance(value, str) else shown(value, digits, percent)
-    return Cell(f"paper/{id}", text, value, "As published: gpt-5-mini as reader and curator, one seed, n = 34 a group.")
-
-
 def shown(value: float | None, digits: int = 3, percent: bool = False) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
@@ -125,7 +148,7 @@ def as_csv(table: Table) -> str:
     wide = [any(cell is not None and cell.low is not None for cell in column) for column in columns]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    head = ["block", table.head or "row", "source"]
+    head = ["block", table.head or "row"]
     for name, ends in zip(table.columns, wide or [False] * len(table.columns), strict=True):
         head += [name, f"{name} low", f"{name} high"] if ends else [name]
     writer.writerow(head)
@@ -134,7 +157,7 @@ def as_csv(table: Table) -> str:
         if not line.cells:
             block = line.head
             continue
-        row: list[Any] = [safe_cell(block), safe_cell(line.head), "paper" if line.paper else "ours"]
+        row: list[Any] = [safe_cell(block), safe_cell(line.head)]
         for cell, ends in zip(line.cells, wide, strict=True):
             value = "" if cell is None or cell.value is None else cell.value
             row.append(safe_cell(value) if isinstance(value, str) else value)

@@ -1,8 +1,8 @@
 """Learning curves, the eval split by epoch, and retention (E3).
 
-A point of a curve is one store of one seed; a curve is the mean of its seeds with their spread. Iteration 0 is the flat
-store. Retention compares the same training questions in two epochs, read off the trace, and examined on the flat and on
-the final store, so that only the store differs.
+A point of a curve is one store, the mean of its seeds. Iteration 0 is the flat store. Retention compares the same
+training questions in two epochs, read off the trace, and examined on the flat and on the final store, so that only the
+store differs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from statistics import fmean, stdev
+from statistics import fmean
 
 import msgspec
 
@@ -23,7 +23,7 @@ from kbgym.trace.events import Acted, Began, Ended, Graded
 
 
 class CurvePoint(msgspec.Struct, frozen=True):
-    """Means over the questions of a group (or of all of them), then over seeds; `spread` is the sd over seeds."""
+    """Means over the questions of a group (or of all of them), then over seeds."""
 
     iteration: int
     spent: float
@@ -31,8 +31,6 @@ class CurvePoint(msgspec.Struct, frozen=True):
     actions: dict[str, float]
     f1: dict[str, float]
     characters: dict[str, float]
-    spread_actions: dict[str, float]
-    spread_f1: dict[str, float]
 
 
 def examined(seed: Seed, arm: str, groups: tuple[str, ...]) -> list[int]:
@@ -57,24 +55,19 @@ def curve(results: Results, arm: str) -> list[CurvePoint]:
 
 def _point(results: Results, arm: str, iteration: int, name: str) -> CurvePoint:
     means: dict[str, dict[str, float]] = {"actions": {}, "f1": {}, "characters": {}}
-    spread: dict[str, dict[str, float]] = {"actions": {}, "f1": {}, "characters": {}}
     for group in (*results.groups, POOLED):
         names = results.groups if group == POOLED else (group,)
         for field in means:
-            of_seed = [
+            means[field][group] = fmean(
                 fmean(float(getattr(row, field)) for one in names for row in seed.rows(name, one) if row.f1 is not None)
                 for seed in results.seeds
-            ]
-            means[field][group] = fmean(of_seed)
-            spread[field][group] = stdev(of_seed) if len(of_seed) > 1 else 0.0
+            )
     trained = [seed.trained[arm] for seed in results.seeds]
     return CurvePoint(
         iteration=iteration,
         spent=fmean(one.spent[iteration].actions for one in trained),
         coverage=fmean(one.coverage_at(iteration) for one in trained),
         **means,
-        spread_actions=spread["actions"],
-        spread_f1=spread["f1"],
     )
 
 
@@ -109,8 +102,7 @@ def learning(results: Results, arm: str) -> Table:
         f"{final.actions[POOLED]:.2f} and F1 from {first.f1[POOLED]:.3f} to {final.f1[POOLED]:.3f} while coverage "
         f"grows to {final.coverage:.1%}."
     )
-    title = f"Learning along the training: {results.label(arm)}"
-    return Table(f"learning-{arm}", title, heads, lines, results.caption(), sentence, "store")
+    return results.table("learning", lines, sentence, heads, of=arm)
 
 
 def eval_curve(results: Results, arm: str) -> Table | None:
@@ -137,11 +129,8 @@ def eval_curve(results: Results, arm: str) -> Table | None:
                 number(f"{id}/actions", actions, f"mean actions of {what}", files, 2),
             ]
         lines.append(Line(f"after epoch {epoch}" if epoch else "before training", cells))
-    heads = [f"{head}, {side}" for side in ("in", "out") for head in ("n", "F1", "actions")]
     ways = (f"{side} of distribution {' to '.join(f'{value:.3f}' for value in found[side])}" for side in ("in", "out"))
-    title = f"The eval split, epoch by epoch: {results.label(arm)}"
-    caption = f"{results.caption(n=False)} In: trained templates; out: reserved ones."
-    return Table(f"eval-{arm}", title, heads, lines, caption, f"F1 {', '.join(ways)}.", "store")
+    return results.table("eval", lines, f"F1 {', '.join(ways)}.", of=arm)
 
 
 class Pass(msgspec.Struct, frozen=True):
@@ -215,18 +204,11 @@ def retention(results: Results, arm: str) -> Table | None:
     ):
         cells, f1[name] = _by_epoch(results, arm, name, some, epochs, field)
         lines.append(Line(name.replace("within/", "within budget in both: "), [*cells, *gap]))
-    heads = [
-        "n",
-        *(f"epoch {epoch}" for epoch in epochs),
-        *(("F1 on flat", "F1 on final store") if controlled else ()),
-    ]
-    title = f"E3, retention by class: {results.label(arm)}"
-    mixes = "Epoch against epoch mixes store and order; the exam columns do not."
-    caption = f"{results.caption(n=False)} {mixes}"
+    heads = ["n", *(f"epoch {epoch}" for epoch in epochs), *(("F1 on flat", "F1 on final store") if controlled else ())]
     said = " to ".join(f"{value:.3f}" for value in f1["all"] if value is not None)
     steps = " to ".join(f"{value:.1f}" for value in f1["steps"] if value is not None)
     sentence = f"Forward F1 on the same questions, epoch by epoch: {said}; steps: {steps}."
-    return Table(f"retention-{arm}", title, heads, lines, caption, sentence, "class")
+    return results.table("retention", lines, sentence, heads, of=arm)
 
 
 def _within_budget(passes: Sequence[Asked], epochs: Sequence[int]) -> list[Asked]:
@@ -237,12 +219,7 @@ def _within_budget(passes: Sequence[Asked], epochs: Sequence[int]) -> list[Asked
 
 
 def _by_epoch(
-    results: Results,
-    arm: str,
-    name: str,
-    passes: Sequence[Asked],
-    epochs: Sequence[int],
-    field: str,
+    results: Results, arm: str, name: str, passes: Sequence[Asked], epochs: Sequence[int], field: str
 ) -> tuple[list[Cell | None], list[float | None]]:
     """Return n and the mean of a field in each epoch as cells, and the means."""
     ids = tuple(dict.fromkeys(one.question for _, one in passes))

@@ -17,9 +17,7 @@ import msgspec
 from kbgym.analysis.audit import Audit, Auditor, Index, telling_words
 from kbgym.store import Ledger, Record, Store, ledger
 from kbgym.store.record import normalised
-from kbgym.trace.events import Imported
 from kbgym.worlds.kinds import kind_of
-from kbgym.worlds.updates import Update, updated, updates
 from kbgym.worlds.world import Question, World
 
 
@@ -37,9 +35,7 @@ class Coverage(msgspec.Struct, frozen=True):
 
 
 def coverage(
-    store: Store,
-    correct: Callable[[Record, str], bool] | None = None,
-    questions: Iterable[Question] = (),
+    store: Store, correct: Callable[[Record, str], bool] | None = None, questions: Iterable[Question] = ()
 ) -> Coverage:
     """Measure a store; `correct(index, target)` says whether a link belongs."""
     indexes = [record for record in store.authored() if record.links]
@@ -231,49 +227,3 @@ def advice(health: Health, place: str) -> list[Advice]:
         rest = 1 - health.coverage.direct
         add(1, f"{rest:.1%} of the originals are under no index; train on questions that name other keys", "")
     return found
-
-
-# -- updates ----------------------------------------------------------------------------------------------------------
-
-
-class Upkeep(msgspec.Struct, frozen=True):
-    """The state of the indexes after a round.
-
-    Attributes:
-        links: Links of authored documents.
-        stale: Those that lead to a document which an update superseded.
-        precision: Share of links that belong under their keys, by the facts after the round.
-        recall: Share of the keys' members that the links lead to.
-        actions: Actions spent on upkeep since the round.
-    """
-
-    round: int
-    indexes: int
-    links: int
-    stale: int
-    precision: float
-    recall: float
-    actions: int = 0
-
-
-def round_event(update: Update, iteration: int) -> Imported:
-    """Return the trace event that adds the documents of a round to a store."""
-    return Imported(iteration, added=update.documents)
-
-
-def upkeep(store: Store, world: World, rounds: int, actions: int = 0) -> Upkeep:
-    """Score the indexes of a store to which the first `rounds` updates were applied."""
-    after = updated(world, rounds)
-    superseded = {id for update in updates(world)[:rounds] for id in update.superseded}
-    authored = [record for record in store if record.flag == "authored" and record.links]
-    targets = [target for record in authored for target in record.links]
-    total = Auditor(store, kind_of(after).truth(after)).audit().total
-    return Upkeep(
-        round=rounds,
-        indexes=len(authored),
-        links=len(targets),
-        stale=sum(target in superseded for target in targets),
-        precision=total.precision if total else 0.0,
-        recall=total.recall if total else 0.0,
-        actions=actions,
-    )

@@ -26,7 +26,7 @@ from kbgym.analysis.statistics import Sampled, ratio
 from kbgym.analysis.verdict import Pair, paired_rows, split
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Found, Opened, shown_by
-from kbgym.sanitize import safe_text
+from kbgym.sanitize import counted, safe_text
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Event
 from kbgym.training.exam import Row, Shot
@@ -80,7 +80,8 @@ def _use(id: str, text: str, pairs: Sequence[Pair]) -> IndexUse:
         else:
             saved -= min(len(_only_through(trained, id)), max(0, trained.actions - flat.actions))
             f1 += min(0.0, gained)
-    times = sum(_opens(shot, id) for trained, _ in pairs for shot in trained.shots)
+    results = [shot.result for trained, _ in pairs for shot in trained.shots]
+    times = sum(isinstance(result, Opened) and result.id == id for result in results)
     asked = tuple(trained.id for trained, _ in pairs)
     return IndexUse(id, text, times, asked, tuple(needed), saved, round(f1, 6), not needed and _worse(pairs))
 
@@ -131,10 +132,6 @@ def _sought(row: Row, id: str) -> set[int]:
     return {number for number, result in opened if isinstance(result, Opened) and result.id != id}
 
 
-def _opens(shot: Shot, id: str) -> bool:
-    return isinstance(shot.result, Opened) and shot.result.id == id
-
-
 def costly(uses: Iterable[IndexUse]) -> list[IndexUse]:
     """Return the documents without which the exams would have gone better, the most harmful first."""
     return sorted((one for one in uses if one.harmful), key=lambda one: (one.f1, one.saved, one.id))
@@ -157,13 +154,9 @@ def openings(events: Iterable[Event]) -> dict[str, list[int]]:
 
 def use_line(one: IndexUse) -> str:
     """Return a line for people on one document that was opened."""
-    done = f"{_many(abs(one.saved), 'action')} {'saved' if one.saved >= 0 else 'lost'}"
+    done = f"{counted(abs(one.saved), 'action')} {'saved' if one.saved >= 0 else 'lost'}"
     accuracy = f", accuracy {one.f1:+.2f} in all" if one.f1 else ""
-    return f"{one.id} {safe_text(one.text[:60])!r}: {_many(len(one.questions), 'question')}, {done}{accuracy}"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return f"{one.id} {safe_text(one.text[:60])!r}: {counted(len(one.questions), 'question')}, {done}{accuracy}"
 
 
 class Accounting(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import tomllib
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -57,7 +58,6 @@ class Report(msgspec.Struct, frozen=True):
 
 # The page is self-contained and runs no scripts, whatever text it holds.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-STYLE = (files("kbgym.analysis") / "page.css").read_text(encoding="utf-8")
 
 
 def to_html(report: Report) -> str:
@@ -67,14 +67,13 @@ def to_html(report: Report) -> str:
         f"<section><h2>{escape(section.title)}</h2>{''.join(_part(part) for part in section.parts)}</section>"
         for section in report.sections
     )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{escape(report.title)}</title><style>\n{STYLE}</style></head><body><main>"
-        f'<h1>{escape(report.title)}</h1><p class="statement">{escape(report.statement)}</p>{notes}'
-        f"<nav>{links}</nav>{body}</main></body></html>\n"
-    )
+    title, statement = escape(report.title), escape(report.statement)
+    fields = {"title": title, "statement": statement, "notes": notes, "links": links, "body": body}
+    return _kept("page.html").format(policy=POLICY, style=_kept("page.css"), **fields)
+
+
+def _kept(name: str) -> str:
+    return (files("kbgym.analysis") / name).read_text(encoding="utf-8")
 
 
 def _code(text: str) -> str:
@@ -102,8 +101,7 @@ def _table(table: Table) -> str:
 def _line(line: Line, table: Table) -> str:
     if not line.cells:
         return f'<tr class="block"><td colspan="{len(table.columns) + 1}">{escape(line.head)}</td></tr>'
-    kind = ' class="paper"' if line.paper else ""
-    return f"<tr{kind}><td>{escape(line.head.strip())}</td>{''.join(_cell(cell) for cell in line.cells)}</tr>"
+    return f"<tr><td>{escape(line.head.strip())}</td>{''.join(_cell(cell) for cell in line.cells)}</tr>"
 
 
 def _cell(cell: Cell | None) -> str:
@@ -139,15 +137,8 @@ def sections(*found: tuple[str, Sequence[Table | Figure | None]]) -> tuple[Secti
 
 # -- figures ----------------------------------------------------------------------------------------------------------
 
-# The Okabe-Ito palette, which is colour-blind safe; groups also differ by marker.
-GROUP_STYLE = {
-    "trained": ("#0072B2", "o"),
-    "both": ("#009E73", "s"),
-    "one": ("#E69F00", "^"),
-    "neither": ("#D55E00", "D"),
-    "unseen": ("#E69F00", "^"),
-}
-OTHER_STYLE = ("#CC79A7", "v")  # a question set that is no group of the gradient
+# Colour and marker by group; `other` is a question set that is no group of the gradient.
+GROUP_STYLE: dict[str, list[str]] = tomllib.loads(_kept("groups.toml"))
 
 
 def plotting() -> Any:
@@ -176,7 +167,7 @@ def gradient_dots(results: Results) -> str:
     arms = [arm for arm in results.arms if arm not in ("flat", "nostore")]
     figure, axes = plotting().subplots(1, 2, figsize=(11.0, 1.2 + 0.62 * len(arms)), sharey=True)
     for place, group in enumerate(results.groups):
-        colour, marker = GROUP_STYLE.get(group, OTHER_STYLE)
+        colour, marker = GROUP_STYLE.get(group, GROUP_STYLE["other"])
         rows = [row + 0.17 * (place - (len(results.groups) - 1) / 2) for row in range(len(arms))]
         for axis, measure in zip(axes, (ratio_of, gain_of), strict=True):
             found = [measure(results, results.pairs(arm, group)).interval for arm in arms]

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis import published as paper
 from kbgym.analysis.index_use import IndexUse, costly, index_use, use_line
 from kbgym.analysis.results import LABELS
 from kbgym.analysis.statistics import break_even
@@ -198,25 +197,24 @@ def _answer(after: Row, before: Row) -> dict[str, Any]:
 
 def group_values(exams: BothExams, keys: Mapping[str, Sequence[Hashable]]) -> dict[str, Any]:
     """Return one group of questions on both stores, as scripts read it."""
-    found = judge(exams.trained, exams.flat, keys)
+    pages = {f"first_page_{side}": summarise(getattr(exams, side)).first_page for side in ("flat", "trained")}
+    return {**_compared(judge(exams.trained, exams.flat, keys)), **pages}
+
+
+def _compared(found: Finding) -> dict[str, Any]:
+    ends = {"rho": found.rho.value, "rho_low": found.rho.low, "rho_high": found.rho.high}
+    means = ("f1_flat", "f1_trained", "actions_flat", "actions_trained")
     return {
         "n": found.n,
-        "rho": _finite(found.rho.value),
-        "rho_low": _finite(found.rho.low),
-        "rho_high": _finite(found.rho.high),
-        "f1_flat": round(found.f1_flat, 4),
-        "f1_trained": round(found.f1_trained, 4),
-        "actions_flat": round(found.actions_flat, 4),
-        "actions_trained": round(found.actions_trained, 4),
-        "first_page_flat": summarise(exams.flat).first_page,
-        "first_page_trained": summarise(exams.trained).first_page,
         "accuracy": found.accuracy,
+        **{name: _finite(value) for name, value in ends.items()},
+        **{name: round(getattr(found, name), 4) for name in means},
     }
 
 
 def values(proof: Proof) -> dict[str, Any]:
     """Return the keys scripts may rely on, with the whole proof."""
-    verdict, rho = proof.verdict, proof.verdict.rho
+    verdict = proof.verdict
     both = {
         f"{name}_{side}": getattr(summary, name)
         for side, summary in (("flat", proof.flat), ("trained", proof.trained))
@@ -224,17 +222,9 @@ def values(proof: Proof) -> dict[str, Any]:
     }
     return {
         "verdict": verdict.word,
-        "accuracy": verdict.accuracy,
         "sentence": verdict.sentence,
-        "n": verdict.n,
-        "rho": _finite(rho.value),
-        "rho_low": _finite(rho.low),
-        "rho_high": _finite(rho.high),
-        "f1_flat": round(verdict.f1_flat, 4),
-        "f1_trained": round(verdict.f1_trained, 4),
+        **_compared(verdict),
         "f1_difference": [_finite(one) for one in (verdict.gain.value, verdict.gain.low, verdict.gain.high)],
-        "actions_flat": round(verdict.actions_flat, 4),
-        "actions_trained": round(verdict.actions_trained, 4),
         "headroom": round(proof.headroom.share, 4),
         "tokens_flat": proof.tokens[0],
         "tokens_trained": proof.tokens[1],
@@ -261,11 +251,8 @@ def values(proof: Proof) -> dict[str, Any]:
 
 
 def group_lines(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return groups of questions as a table for people, the paper's figures beside the gradient's."""
-    theirs = paper.RHO["trained-paper"] if "neither" in groups else {}
+    """Return groups of questions as a table for people."""
     found = [f"{'':12}{'n':>4}  {'rho [95%]':>22}{'F1 flat → trained':>22}{'actions':>14}{'first page':>14}"]
-    if theirs:
-        found[0] += "   paper: rho, F1"
     for name, group in groups.items():
         rho = "unknown" if group["rho_high"] is None else "{rho:.3f} [{rho_low:.2f}, {rho_high:.2f}]".format(**group)
         f1, actions = ("{f1_flat:.3f} → {f1_trained:.3f}", "{actions_flat:.1f} → {actions_trained:.1f}")
@@ -273,9 +260,6 @@ def group_lines(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
         page = "" if None in pages else "{:.2f} → {:.2f}".format(*pages)
         line = f"{LABELS[name]:12}{group['n']:>4}  {rho:>22}{f1.format(**group):>22}{actions.format(**group):>14}"
         line += f"{page:>14}"
-        if name in theirs:
-            before, after = (paper.F1[arm][name] for arm in ("flat", "trained-paper"))
-            line += f"   {theirs[name]:.3f}, {before:.3f} → {after:.3f}"
         found.append(line.rstrip())
     return found
 

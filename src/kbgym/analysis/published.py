@@ -12,22 +12,16 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 import msgspec
 
-from kbgym.analysis.cells import Cell, Line, Table, shown
+from kbgym.analysis.cells import TABLES, Cell, Line, Table, shown
 
 KIND = "people"
-NOTE = "The paper's rows are gpt-5-mini's (reader and curator), one seed, n = 34 a group."
-NAMES = {"flat": "B1 flat", "graphrag": "B2 GraphRAG", "hipporag": "B3 HippoRAG2", "trained-paper": "trained"}
-ARM = "trained-paper"
-
 _KEPT: dict[str, Any] = tomllib.loads((files("kbgym.analysis") / "published.toml").read_text(encoding="utf-8"))
-RHO: dict[str, dict[str, float]] = _KEPT["rho"]
-F1: dict[str, dict[str, float]] = _KEPT["f1"]
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -42,20 +36,9 @@ class Published(msgspec.Struct, frozen=True):
     digits: int = 2
 
 
-def _gradient() -> Iterator[Published]:
-    for arm, of_arm in RHO.items():
-        for group, rho in of_arm.items():
-            cell = f"gradient/{arm}/{group}/rho"
-            yield Published("Table 4", f"rho, {NAMES[arm]}, {group}", cell, rho, 1.0, digits=3)
-    for arm in (name for name in F1 if name != "flat"):
-        for group, f1 in F1[arm].items():
-            cell, gain = f"gradient/{arm}/{group}/difference", round(f1 - F1["flat"][group], 3)
-            yield Published("Table 4", f"F1 minus flat's, {NAMES[arm]}, {group}", cell, gain, 0.0, digits=3)
-
-
 def figures() -> list[Published]:
     kept = [{"where": where, **one} for where, several in _KEPT["figures"].items() for one in several]
-    return [*_gradient(), *msgspec.convert(kept, list[Published])]
+    return msgspec.convert(kept, list[Published])
 
 
 def grade(figure: Published, cells: Mapping[str, Cell]) -> str:
@@ -90,6 +73,5 @@ def beside(tables: list[Table], caption: str) -> Table:
         graded = Cell(f"grade/{figure.cell}", found, found, "see the caption")
         lines.append(Line(f"{figure.where}: {figure.what}", [theirs, ours, graded]))
     said = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    about = "By construction: rules could not come out otherwise. Same direction: from 1, 0, the flat store or epoch 1."
-    title, sentence = "The paper's figures beside ours", f"{len(lines)} figures: {said}."
-    return Table("paper", title, ("paper", "here", "grade"), lines, f"{caption} {about}", sentence, "figure")
+    info, sentence = TABLES["paper"], f"{len(lines)} figures: {said}."
+    return Table("paper", info.title, info.columns, lines, f"{caption} {info.note}", sentence, info.head)

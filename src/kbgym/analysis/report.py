@@ -14,20 +14,12 @@ from kbgym.analysis.curves import eval_curve, examined, learning, retention
 from kbgym.analysis.page import Figure, Report, Section, gradient_dots, sections, write
 from kbgym.analysis.published import beside
 from kbgym.analysis.results import Results, Seed, how_to_compare, open_results
-from kbgym.analysis.tables import arms, groups, readers, stores, training
-from kbgym.analysis.verdict import WORDS
+from kbgym.analysis.tables import arms, readers, stores, training
+from kbgym.analysis.verdict import TEXTS, WORDS
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput, Missing
+from kbgym.sanitize import counted
 from kbgym.training.exam import NO_STORE, Row, is_public, no_store_file
-
-TABLE_WORDS = (
-    "In the tables: rho is the actions on a store over those on the flat store (B1), same questions: below 1 is "
-    "cheaper; an arm is one way to make a store; coverage is the share of the documents an index leads to; EM counts "
-    "answers that are right word for word; characters are what the reader was given to read. Training asked the "
-    "questions of train and trained on, and never those of test_in, test_out, both keys, one key and neither (of the "
-    "two things such a question names it touched so many). eval is asked between epochs (rounds of training), pooled "
-    "is all groups together, and a seed is one draw of the world and of the questions."
-)
 
 
 def make_report(place: Path) -> Report:
@@ -62,18 +54,15 @@ def _sections(results: Results) -> tuple[Section, ...]:
                     arms.gradient(results),
                     _dots(results),
                     arms.by_seed(results),
-                    groups.non_inferiority(results),
-                    groups.budget_split(results),
+                    arms.controls(results),
+                    arms.budget_split(results),
                     readers.within(results),
                     readers.answers(results),
                 ],
             ),
             ("Every reader", [readers.by_reader(results, group) for group in readers.SETS]),
             ("Evidence: what was found, whoever reads", [readers.evidence(results)]),
-            (
-                "What coverage buys",
-                [groups.per_point(results), stores.readings(results)],
-            ),
+            ("What coverage buys", [stores.per_point(results), stores.readings(results)]),
         ]
     parts += [
         ("E3: retention by class", [retention(results, arm) for arm in trained]),
@@ -107,10 +96,10 @@ def _report(results: Results, found: tuple[Section, ...]) -> Report:
         statement += "The paper's figures, where they stand beside ours, are gpt-5-mini's, one seed: compare shapes, "
         statement += "not levels."
     said = arms.in_short(results)
-    notes = [f"In short. {said}", WORDS, TABLE_WORDS] if said else []
+    notes = [f"In short. {said}", WORDS, TEXTS["tables"]] if said else []
     times = {1: "once", 2: "twice"}.get(settings.epochs, f"{settings.epochs} times")
     notes += [
-        f"{len(results.seeds)} seed{'s' if len(results.seeds) > 1 else ''}, {settings.questions} training questions, "
+        f"{counted(len(results.seeds), 'seed')}, {counted(settings.questions, 'training question')}, "
         f"each asked {times}; at most {settings.forward_budget} actions to answer and "
         f"{settings.backward_budget} to edit after it; embedding {settings.embedder}. Intervals are 95%.",
         "Every number has an id (hover over it): `kbgym report FOLDER --explain ID` prints its formula and its rows.",
@@ -123,7 +112,7 @@ def _report(results: Results, found: tuple[Section, ...]) -> Report:
     kept = results.seeds[0].kept
     if kept is not None and kept.left_out:
         who = ", ".join(sorted({exam.header.agent for exam in kept.left_out}))
-        notes.append(f"Not compared here: {len(kept.left_out)} exams under other conditions (by {who}).")
+        notes.append(f"Not compared here: {counted(len(kept.left_out), 'exam')} under other conditions (by {who}).")
     if results.missing:
         notes.append(f"Not here: {'; '.join(f'{arm} ({_why(results, arm)})' for arm in results.missing)}.")
     kind = "an experiment" if results.plan else "a run"
@@ -135,7 +124,7 @@ def _why(results: Results, arm: str) -> str:
 
 
 def _dots(results: Results) -> Figure:
-    about = ("gradient-dots", "The gradient with its intervals", results.caption(), arms.below_one(results))
+    about = ("gradient-dots", "The gradient with its intervals", results.caption(), arms.in_order(results))
     try:
         return Figure(*about, svg=gradient_dots(results))
     except Missing as reason:

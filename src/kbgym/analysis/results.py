@@ -16,11 +16,12 @@ from typing import Any
 import msgspec
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import CellSource
+from kbgym.analysis.cells import TABLES, CellSource, Line, Table
 from kbgym.analysis.health import coverage
 from kbgym.analysis.statistics import Sampled
 from kbgym.analysis.trajectory import Trained
 from kbgym.analysis.verdict import Pair, paired_rows, shared_keys
+from kbgym.baselines import ARMS
 from kbgym.canonical import digest_of, read_lines, read_value
 from kbgym.errors import BadInput
 from kbgym.experiments.experiment import FILE, LESSONS, Plan, exams_of, read_plan, seed_folder
@@ -224,12 +225,8 @@ class Results:
         return found
 
     def label(self, arm: str) -> str:
-        for seed in self.seeds:
-            if arm in seed.trained:
-                return safe_text(seed.trained[arm].label)
-            if arm in seed.arms and "label" in seed.arms[arm]:
-                return safe_text(str(seed.arms[arm]["label"]))
-        return {"flat": "B1 flat"}.get(arm, arm)
+        trained = next((seed.trained[arm] for seed in self.seeds if arm in seed.trained), None)
+        return safe_text(trained.label) if trained else ARMS[arm].label if arm in ARMS else arm
 
     @cached_property
     def world_kind(self) -> WorldKind:
@@ -258,10 +255,6 @@ class Results:
         return self.kind == paper.KIND and self.gradient and same
 
     @property
-    def paper_note(self) -> str:
-        return f" {paper.NOTE}" if self.beside_paper else ""
-
-    @property
     def agent(self) -> str:
         return played_by(self.settings, self.seeds[0].trained[self.trainings[0]].place.genesis)
 
@@ -279,6 +272,23 @@ class Results:
         if len(chosen) > 1 and self.plan is not None and self.plan.world:
             text += " All seeds share one world: intervals are over the keys that questions share, not over seeds."
         return text
+
+    def table(
+        self,
+        name: str,
+        lines: Sequence[Line],
+        sentence: str = "",
+        columns: Sequence[str] = (),
+        of: str = "",
+        caption: str = "",
+        title: str = "",
+    ) -> Table:
+        """Return a table by its name in `tables.toml`, and of what it is one, such as a training."""
+        info = TABLES[name]
+        title = title or info.title.format(arm=self.label(of) if of else "")
+        caption = f"{caption or self.caption(n=info.sized)} {info.note}".rstrip()
+        full = f"{name}-{of}" if of else name
+        return Table(full, title, columns or info.columns, lines, caption, sentence, info.head)
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 

@@ -42,17 +42,15 @@ class Point(msgspec.Struct, frozen=True):
 class Degrees(msgspec.Struct, frozen=True):
     """Out-degree distribution of the authored documents."""
 
-    histogram: dict[int, int]
     mean: float
     median: float
-    largest: int
     empty: int
 
 
 class Epoch(msgspec.Struct, frozen=True):
     """The work of the backward passes of an epoch. `actions` are all they spent, errors, searches and reads included.
 
-    `judged`: candidates the duplicate guard was asked to judge; `checks`: pairs it judged. A merge among `edits` is one
+    `judged`: candidates the duplicate guard was asked to judge. A merge among `edits` is one
     the guard found: to add the very words of a document that is there does nothing, and counts as nothing. `degrees`
     are those of the store at the epoch's end.
     """
@@ -63,7 +61,6 @@ class Epoch(msgspec.Struct, frozen=True):
     edits: dict[str, int]
     errors: int
     judged: int
-    checks: int
     degrees: Degrees
 
     @property
@@ -124,7 +121,6 @@ def _count(count: Counter[str], event: Acted) -> None:
     count["actions"] += 1
     if event.verdict is not None and event.verdict.checks:
         count["judged"] += 1
-        count["checks"] += len(event.verdict.checks)
     if isinstance(event.action, LinkMany) and isinstance(event.result, Linked):
         count["link_many"] += 1
     elif (edit := actions.EDITS.get(type(event.result))) and not _is_repeated(event):
@@ -143,17 +139,14 @@ def _degrees(store: Store) -> Degrees:
 
 def _epoch(number: int, count: Counter[str], at_the_end: Degrees) -> Epoch:
     edits = {name: count[name] for name in EDITS}
-    plain = {name: count[name] for name in ("passes", "actions", "errors", "judged", "checks")}
+    plain = {name: count[name] for name in ("passes", "actions", "errors", "judged")}
     return Epoch(epoch=number, edits=edits, degrees=at_the_end, **plain)
 
 
 def degrees(links: Iterable[int]) -> Degrees:
     """Return the distribution of these link counts."""
-    found = sorted(links)
-    if not found:
-        return Degrees({}, 0.0, 0.0, 0, 0)
-    histogram = dict(sorted(Counter(found).items()))
-    return Degrees(histogram, sum(found) / len(found), float(median(found)), found[-1], histogram.get(0, 0))
+    found = list(links)
+    return Degrees(sum(found) / len(found), float(median(found)), found.count(0)) if found else Degrees(0.0, 0.0, 0)
 
 
 class Spent(msgspec.Struct, frozen=True):

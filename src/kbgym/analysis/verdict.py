@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from importlib.resources import files
 from statistics import NormalDist, fmean
 from typing import Literal
 
 import msgspec
 
 from kbgym.analysis.statistics import FEWEST, Estimate, Interval, Sampled, difference, holm, ratio, t_quantile
+from kbgym.sanitize import counted
 from kbgym.training.exam import Row
 from kbgym.worlds.world import Question, World, pages_of
 
@@ -30,13 +32,9 @@ MARGIN = 0.03  # of accuracy
 GAIN = 0.20  # the smallest relative saving of actions of practical interest
 POWER = 0.80
 
-# Defines the words of a verdict wherever one is shown.
-WORDS = (
-    "A trained store is the documents plus what an agent wrote while it practised on other questions, mostly lists of "
-    "where facts are (indexes). The flat store is the documents alone. An action is one search, one opened document or "
-    "the answer. Accuracy (F1, from 0 to 1) is the share of the expected answer that was given. n is the number of "
-    "questions, which both stores were asked. Brackets hold the 95% confidence interval."
-)
+# Texts that define the terms of a verdict and of the tables.
+TEXTS = msgspec.toml.decode((files("kbgym.analysis") / "words.toml").read_bytes(), type=dict[str, str])
+WORDS = TEXTS["verdict"]
 _UNKNOWN = Interval(math.nan, -math.inf, math.inf)
 
 
@@ -104,8 +102,7 @@ class Finding(msgspec.Struct, frozen=True):
             return f"A saving of {1 - self.rho.low:.0%} or more is excluded."
         if not self.more_questions:
             return f"A saving of {GAIN:.0%} would have been shown in four exams of five."
-        count = f"{self.more_questions:,} more question{'s' if self.more_questions > 1 else ''}"
-        return f"With {count} a saving of {GAIN:.0%} would show."
+        return f"With {counted(self.more_questions, 'more question')} a saving of {GAIN:.0%} would show."
 
 
 def shared_keys(world: World, asked: Iterable[Question] = ()) -> dict[str, tuple[Hashable, ...]]:

@@ -15,24 +15,14 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
+from kbgym import canonical
 from kbgym.api.workspace import Workspace
-from kbgym.canonical import (
-    check_name,
-    digest,
-    digest_of,
-    pretty,
-    read_file,
-    read_lines,
-    read_value,
-    write_lines,
-    write_whole,
-)
 from kbgym.errors import BadInput, Damaged, Failed
 from kbgym.gym.actions import Action, Answer
 from kbgym.gym.policy import Forward, View
@@ -92,14 +82,14 @@ def pack(rows: Path, store: str, world: Path | None, out: Path) -> Submission:
             own.save(Path(scratch) / "world")
             files |= {f"world/{name}": Path(scratch) / "world" / name for name in _WORLD}
         files[_ASKED], files[_ROWS] = Path(scratch) / _ASKED, Path(scratch) / _ROWS
-        write_lines(files[_ASKED], asked)
-        write_lines(files[_ROWS], done)
-        hashes = {name: digest(read_file(file)) for name, file in sorted(files.items())}
-        about = Submission(header, hashes, digest_of([header, hashes]))
-        with write_whole(out) as made, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
-            packed.writestr(zipfile.ZipInfo(_ABOUT), pretty(about))
+        canonical.write_lines(files[_ASKED], asked)
+        canonical.write_lines(files[_ROWS], done)
+        hashes = {name: canonical.digest(canonical.read_file(file)) for name, file in sorted(files.items())}
+        about = Submission(header, hashes, canonical.digest_of([header, hashes]))
+        with canonical.write_whole(out) as made, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
+            packed.writestr(zipfile.ZipInfo(_ABOUT), canonical.pretty(about))
             for name, file in sorted(files.items()):  # without dates, so that the same exam gives the same bytes
-                packed.writestr(zipfile.ZipInfo(name), read_file(file), zipfile.ZIP_DEFLATED)
+                packed.writestr(zipfile.ZipInfo(name), canonical.read_file(file), zipfile.ZIP_DEFLATED)
     return about
 
 
@@ -112,14 +102,14 @@ def check(file: Path, world_hash: str | None = None, tick: ProgressCallback | No
         world = folder / "world" if (folder / "world").is_dir() else None
         if world_hash is not None and header.world != world_hash:
             raise Failed(f"{file} was examined on another world: {header.world[:12]}, not {world_hash[:12]}.")
-        rows, asked = read_rows(folder / _ROWS), list(read_lines(folder / _ASKED, Question))
+        rows, asked = read_rows(folder / _ROWS), list(canonical.read_lines(folder / _ASKED, Question))
         with _opened(folder / "store", world, header) as opened:
             made = opened.exam_header(header.agent, asked, header.set)
             for name, claimed in msgspec.structs.asdict(header.plan).items():
                 if getattr(made.plan, name) != claimed:
                     raise Failed(f"{file}: the {name} of the exam is not what it says.")
             _same(file, [row.id for row in rows], [question.id for question in asked], "questions")
-            again = opened.examine(_Again(rows), asked, tick=tick, alone=False).rows
+            again = opened.examine(_again(rows), asked, tick=tick, alone=False).rows
             is_split = opened.world is not None and tuple(asked) == opened.world.split(header.set)
     for row, made_row in zip(rows, again, strict=True):
         claimed_row, done = msgspec.structs.asdict(row), msgspec.structs.asdict(made_row)
@@ -129,24 +119,16 @@ def check(file: Path, world_hash: str | None = None, tick: ProgressCallback | No
     return Checked(header, again, is_split)
 
 
-class _Again:
-    """Make a policy for every pass that repeats the actions of its row."""
+def _again(rows: Iterable[Row]) -> Callable[[View], Action]:
+    """Return a reader that repeats the actions of each question's row."""
+    done = {row.question: [shot.action for shot in row.shots] for row in rows}
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._done = {row.question: [shot.action for shot in row.shots] for row in rows}
-
-    def __call__(self) -> _Doing:
-        return _Doing(self._done)
-
-
-class _Doing:
-    def __init__(self, done: Mapping[str, Sequence[Action]]) -> None:
-        self._done = done
-
-    async def act(self, view: View) -> Action:
+    def act(view: View) -> Action:
         assert isinstance(view.task, Forward)
-        actions = self._done.get(view.task.question, ())
+        actions = done.get(view.task.question, ())
         return actions[len(view.history)] if len(view.history) < len(actions) else Answer("")
+
+    return act
 
 
 @contextmanager
@@ -186,10 +168,10 @@ def _unpacked(file: Path, folder: Path) -> Submission:
                 (folder / name).write_bytes(packed.read(name))
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
         raise Damaged(f"{file} is no submission: {error}.") from error
-    about = read_value(folder / _ABOUT, Submission)
-    check_name(file, about.header.set)
-    hashes = {name: digest(read_file(folder / name)) for name in names if name != _ABOUT}
-    if about.files != hashes or about.seal != digest_of([about.header, hashes]):
+    about = canonical.read_value(folder / _ABOUT, Submission)
+    canonical.check_name(file, about.header.set)
+    hashes = {name: canonical.digest(canonical.read_file(folder / name)) for name in names if name != _ABOUT}
+    if about.files != hashes or about.seal != canonical.digest_of([about.header, hashes]):
         raise Failed(f"{file}: its files are not those it was packed with.")
     return about
 

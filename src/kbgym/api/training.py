@@ -9,16 +9,8 @@ from typing import Any
 from kbgym.agents.external.agent import KEPT
 from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.policy import LLMJudge
-from kbgym.api.factory import (
-    CASSETTE,
-    Player,
-    agents_named,
-    beside_on_page,
-    embedder_named,
-    models_for,
-    name_of,
-    training_settings,
-)
+from kbgym.api import factory
+from kbgym.api.factory import Player
 from kbgym.api.workspace import Workspace
 from kbgym.corpus.documents import ReadingOptions
 from kbgym.corpus.importing import make
@@ -28,12 +20,12 @@ from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.store import Store
 from kbgym.store.record import fingerprint_of
 from kbgym.sync import run_sync
-from kbgym.trace.backend import is_url
+from kbgym.trace.backend import is_url, open_backend
 from kbgym.trace.folder import read_records
 from kbgym.training.lessons import Lesson
 from kbgym.training.run import Run
 from kbgym.training.session import Agents, recorded_settings
-from kbgym.training.trainer import Trainer, check_database
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.world import World
 
 
@@ -55,12 +47,13 @@ def train(
     """
     taught = world if isinstance(world, World) else World.load(Path(world))
     store, said = beginning(begins, taught) if begins is not None else (None, None)
-    names = {"reader": reader and name_of(reader), "curator": curator and name_of(curator), "begins": said}
-    chosen = training_settings(taught, Path(out), **names, **settings)
-    agents_named(chosen, models, reader, curator)  # rejects unknown agents before anything is written
+    named = {role: who and factory.name_of(who) for role, who in (("reader", reader), ("curator", curator))}
+    chosen = factory.training_settings(taught, Path(out), **named, begins=said, **settings)
+    factory.agents_named(chosen, models, reader, curator)  # rejects unknown agents before anything is written
     run = Run.open_or_create(Path(out), taught, chosen, store)
-    with models_for([chosen.reader, chosen.curator, chosen.judge], models, cassette=run.folder / CASSETTE) as shared:
-        teach(trainer_for(run, agents_named(chosen, shared, reader, curator, taught, run.folder / KEPT)), tick)
+    players, cassette = [chosen.reader, chosen.curator, chosen.judge], run.folder / factory.CASSETTE
+    with factory.models_for(players, models, cassette=cassette) as shared:
+        teach(trainer_for(run, factory.agents_named(chosen, shared, reader, curator, taught, run.folder / KEPT)), tick)
     return Workspace(out)
 
 
@@ -91,10 +84,32 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Progress
         there = not run.world.documents  # and nothing is written locally
         began = None if there else fingerprint_of(read_records(run.folder))
         check_database(url, began, settings.embedder, recorded_settings(settings, agents))
-    beside = beside_on_page(run.world.documents)
-    vectors = embedder_named(settings.embedder)
+    beside = factory.beside_on_page(run.world.documents)
+    vectors = factory.embedder_named(settings.embedder)
     made = live_engine_for if settings.gate else engine_for  # staged edits are searched in an overlay
     return Trainer(run, agents, lambda store: made(store, vectors, tick, settings.search, beside), url)
+
+
+def check_database(url: str, initial: str | None, embedder: str, settings: dict[str, Any]) -> None:
+    """Start the trace of a store in a database, or raise BadInput if it began with other documents or settings.
+
+    Args:
+        initial: fingerprint of the expected documents; None accepts any.
+    """
+    place = open_backend(url)
+    try:
+        if initial is not None and place.initial.fingerprint != initial:
+            raise BadInput(f"{place.name} began with other documents than this world's.")
+        if place.genesis is None:
+            place.start(embedder, settings).close()
+            return
+        begun = place.genesis.settings
+        # The number of concurrent lessons may differ between processes.
+        if other := [name for name in settings if name != "batch_size" and begun.get(name) != settings[name]]:
+            values = "; ".join(f"{name} {begun.get(name)!r}, not {settings[name]!r}" for name in other)
+            raise BadInput(f"{place.name} is being trained with {values}.")
+    finally:
+        place.close()
 
 
 def teach(trainer: Trainer, tick: ProgressCallback | None = None, lessons: Sequence[Lesson] | None = None) -> None:

@@ -21,21 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
-from kbgym.api.factory import (
-    CASSETTE,
-    Player,
-    agent_of,
-    beside_on_page,
-    embedder_named,
-    file_beside,
-    models_for,
-    name_of,
-    question_set,
-    settings_with,
-)
+from kbgym.api import factory
+from kbgym.api.factory import Player
 from kbgym.canonical import read_lines, refuse_links
 from kbgym.errors import BadInput, Missing
-from kbgym.gym import environment
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import PAGE_SIZE
 from kbgym.progress import ProgressCallback
@@ -52,6 +41,7 @@ from kbgym.worlds.world import Question, Source, World
 
 if TYPE_CHECKING:  # exams and arms are loaded on use, to keep imports fast for search
     from kbgym.agents.llm.connect import Models
+    from kbgym.search.engine import Engine
     from kbgym.training.exam import Row, Summary
     from kbgym.training.exam_header import ExamHeader
 
@@ -140,7 +130,7 @@ class Workspace:
             self.folder, self.at = folder_and_iteration(where)
             initial_file(self.folder)  # rejects anything but a store
         self._world, self._changes = world, changes
-        self._engine: environment.SearchEngine | None = None
+        self._engine: Engine | None = None
         self._has_own_store = False  # exams of a hand-made store are not the run's
         self._brief = False  # few searches: building a graph would not pay
 
@@ -206,15 +196,15 @@ class Workspace:
         """Return the settings of the run, else those its trace began with, else the defaults."""
         changes = dict(self._changes)
         if self.run is not None:
-            return settings_with(self.run.settings, **changes)
+            return factory.settings_with(self.run.settings, **changes)
         if (genesis := self._genesis) is not None:
             began = {**genesis.settings, "embedder": genesis.embedder or None}
-            known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
+            known = factory.settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
         else:
             known = self._first_settings()
         if changes.get("search") == "words" and not changes.get("embedder"):
             changes["embedder"] = "none"
-        return settings_with(known, **changes)
+        return factory.settings_with(known, **changes)
 
     def _first_settings(self) -> Settings:
         """Return the settings of a store without a trace: by the arm that built it, else by its world."""
@@ -225,7 +215,7 @@ class Workspace:
             given |= {"search": search, "ranking": ranking_of(self.world), "forward_budget": budget_of(self.world)}
         if built is not None:
             given |= {"search": search_named(built.engine or "vectors"), "observations": built.observations}
-        return settings_with(**given)
+        return factory.settings_with(**given)
 
     @property
     def is_new(self) -> bool:
@@ -266,7 +256,7 @@ class Workspace:
         """Return a split of the world, a probe group of the run, or a file of questions."""
         if self.world is None and not Path(name).is_file():
             raise BadInput(f"{self.name} holds no questions; name their world with --world.")
-        return question_set(name, self.world, self.run)
+        return factory.question_set(name, self.world, self.run)
 
     # -- the store ----------------------------------------------------------------------------------------------------
 
@@ -293,18 +283,18 @@ class Workspace:
         return {id: source for id in ids if id in known and (source := known[id].source) is not None}
 
     @property
-    def engine(self) -> environment.SearchEngine:
+    def engine(self) -> Engine:
         """Return the search engine of the store; the first call embeds the documents."""
         return self.embedded()
 
-    def embedded(self, tick: ProgressCallback | None = None) -> environment.SearchEngine:
+    def embedded(self, tick: ProgressCallback | None = None) -> Engine:
         """Return the search engine, with every document embedded once."""
         if self._engine is None:
             from kbgym.baselines import engine_for_arm
 
             settings = self.settings
-            beside = beside_on_page(self.place.originals().values()) if self.folder is not None else {}
-            vectors = embedder_named(settings.embedder)
+            beside = factory.beside_on_page(self.place.originals().values()) if self.folder is not None else {}
+            vectors = factory.embedder_named(settings.embedder)
             self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, beside, self._brief)
         return self._engine
 
@@ -337,8 +327,8 @@ class Workspace:
         from kbgym.sync import run_sync
 
         reader = self.agent if reader is None else reader
-        cassette = file_beside(out, CASSETTE) if (out := how.get("out")) is not None else None
-        with models_for([name_of(reader)], how.pop("models", None), cassette=cassette) as models:
+        cassette = factory.file_beside(out, factory.CASSETTE) if (out := how.get("out")) is not None else None
+        with factory.models_for([factory.name_of(reader)], how.pop("models", None), cassette=cassette) as models:
             return run_sync(self.examine_async(reader, set, models=models, **how))
 
     async def examine_async(
@@ -370,7 +360,7 @@ class Workspace:
         agent = self.reader(reader, models, out)
         file = None if out is None else Path(out)
         if file is not None:
-            claim(file, header := header or self.exam_header(name_of(reader), set))
+            claim(file, header := header or self.exam_header(factory.name_of(reader), set))
         asked = questions, agent, file, self.settings, concurrency
         rows = await examine(self.store, self.engine, *asked, tick, header.conversation or "" if header else "")
         return Exam(rows, await examine_without(*asked) if alone and self.is_public else [])
@@ -391,7 +381,8 @@ class Workspace:
         """
         from kbgym.agents.external.agent import KEPT
 
-        return agent_of(name, "reader", models, kept=None if out is None else file_beside(out, KEPT), **self.told)
+        kept = None if out is None else factory.file_beside(out, KEPT)
+        return factory.agent_of(name, "reader", models, kept=kept, **self.told)
 
     def kept_place(self, header: ExamHeader) -> Path | None:
         """Return the file of an exam in its run; None if the run cannot be written or the questions are foreign."""
@@ -454,8 +445,8 @@ class Workspace:
         there = other if isinstance(other, Workspace) else Workspace(other, self.world)
         return _notebook().compare(self, there, set, self.agent if reader is None else reader)
 
-    def plot(self, what: Literal["gradient", "learning", "map"] = "gradient") -> Any:
-        """Draw the gradient, the growth in training ("learning") or the map of the store, for a notebook."""
+    def plot(self, what: Literal["gradient", "learning"] = "gradient") -> Any:
+        """Draw the gradient or the growth in training ("learning"), for a notebook."""
         return _notebook().draw(self, what)
 
 

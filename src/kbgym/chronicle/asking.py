@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cache
 from random import Random
 
@@ -71,13 +70,10 @@ def _found(template: QuestionTemplate, match: re.Match[str]) -> tuple[QuestionTe
     groups = match.groupdict()
     if "N" in groups and not re.fullmatch(NAME, groups["N"]):
         return _of_phrase(template, groups["N"]) if template.ask == "value" else None
-    values = [value_of(kind, groups[slot]) for slot, kind in zip("VW", _kinds(template), strict=False)]
+    kinds = [kind for kind in template.slots if kind not in ("person", "date", "source")]
+    values = [value_of(kind, groups[slot]) for slot, kind in zip("VW", kinds, strict=False)]
     slots = [groups["N"]] if "N" in groups else []
     return template, (*slots, *([iso(groups["D"])] if "D" in groups else []), *values)
-
-
-def _kinds(template: QuestionTemplate) -> Sequence[str]:
-    return [kind for kind in template.slots if kind not in ("person", "date", "source")]
 
 
 def _of_phrase(template: QuestionTemplate, phrase: str) -> tuple[QuestionTemplate, Slots] | None:

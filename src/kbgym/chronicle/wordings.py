@@ -72,10 +72,7 @@ def _question_slots(name: str) -> dict[str, str]:
 def _pattern(text: str, slots: Mapping[str, str]) -> re.Pattern[str]:
     article = rf"(?:[Aa]n? )(?P<V>{slots['V']})"
     return re.compile(
-        _SLOT.sub(
-            lambda slot: article if slot[1] == "A" else f"(?P<{slot[1]}>{slots[slot[1]]})",
-            re.escape(text),
-        )
+        _SLOT.sub(lambda slot: article if slot[1] == "A" else f"(?P<{slot[1]}>{slots[slot[1]]})", re.escape(text))
     )
 
 

@@ -30,10 +30,7 @@ from kbgym.worlds.world import World
 @verb("baseline", epilog="\b\nArms:\n" + "\n".join(f"  {a.name:13} {a.description}" for a in ARMS.values()))
 @click.argument("arm")
 @option("world", "--world", "folder", required=True, help="The documents.")
-@click.option("--out", required=True, metavar="STORE", help="The folder or postgresql:// URL to write.")
-@click.option("--seed", default=0, show_default=True, help="Seed for breaking ties (graphrag).")
 @options("embedder", default="")
-@click.option("--agent", help="graphrag: writer of the summaries, llm:PROVIDER/MODEL.  [default: a rule]")
 @spending_options
 def command(arm: str, folder: Path, out: str, seed: int, embedder: str, agent: str | None, **flags: Any) -> Printed:
     """Build the store of one ARM from a world's documents alone, without questions or expected answers.

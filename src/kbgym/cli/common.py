@@ -16,14 +16,16 @@ import click
 import msgspec
 
 from kbgym.canonical import encode
-from kbgym.cli.settings import Command, flags, options
+from kbgym.cli.settings import Command, flags, options, own_flags
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
-from kbgym.sanitize import number_in, safe_json, safe_text
+from kbgym.sanitize import counted, number_in, safe_json, safe_text
 from kbgym.search.base import SearchKind
 from kbgym.trace import is_url
 
 if TYPE_CHECKING:  # keep imports few: agents that start a server wait for them
+    from pathlib import Path
+
     from kbgym.worlds.world import World
 
 Printed = tuple[dict[str, Any], str | Sequence[str]]  # for machines, for people
@@ -51,11 +53,16 @@ output_options = flags(
 size_options = options("train", "test_in", "test_out", "eval_in", "eval_out")
 
 
-def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[Verb], click.Command]:
-    """Decorate a function that returns a result and a text as a command with `--json` and `--quiet`."""
+def verb(
+    name: str, under: click.Group | None = None, declared: str = "", **more: Any
+) -> Callable[[Verb], click.Command]:
+    """Decorate a function that returns a result and a text as a command with `--json` and `--quiet`.
+
+    Its own flags are those that `flags.toml` declares under its name, or under `declared`.
+    """
 
     def made(work: Verb) -> click.Command:
-        given_flags = work.__dict__.pop("__click_params__", [])
+        given_flags = own_flags(declared or name)(work).__dict__.pop("__click_params__", [])
 
         @functools.wraps(work)
         def command(as_json: bool, quiet: bool, **given: Any) -> None:
@@ -114,6 +121,11 @@ def world_values(world: World) -> dict[str, Any]:
     """Return the result shared by all verbs that make a world."""
     counts = {"documents": len(world.documents), "questions": len(world.questions)}
     return {**counts, "splits": world.splits, "hash": world.hash}
+
+
+def world_text(out: Path, world: World) -> str:
+    counts = f"{counted(len(world.documents), 'document')}, {counted(len(world.questions), 'question')}"
+    return f"{out}: {counts} ({splits_of(world) or 'none'}).\nhash {world.hash}"
 
 
 def splits_of(world: World) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import shutil
 import sys
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from kbgym.canonical import read_file, write_whole
+from kbgym.cli import read_table
 from kbgym.cli.common import STORE, Printed, verb
 from kbgym.cli.settings import place
 from kbgym.errors import BadInput
@@ -24,16 +25,6 @@ _MOST = 10_000_000  # maximum bytes of a configuration file
 @verb("connect")
 @click.argument("program", metavar="AGENT", type=click.Choice(list(AGENTS)))
 @place("[STORE]", type=STORE, required=False)
-@click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
-@click.option("--name", default="kbgym", show_default=True, help="Server name in the agent; unique per store.")
-@click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="[default: where the agent looks]")
-@click.option("--write", is_flag=True, help="Write the file; without it, only show the change.")
-@click.option("--remove", is_flag=True, help="Remove the entry.")
-@click.option(
-    "--skill", type=click.Path(path_type=Path, file_okay=False), help="Also write NAME/SKILL.md in this folder."
-)
-@click.option("--url", help="Connect to this kbgym server over HTTP instead of a folder.")
-@click.option("--token", help="With --url: the token of this agent.")
 def command(
     program: str,
     place: str | None,
@@ -96,24 +87,21 @@ def _entry(kind: AgentFile, program: str, place: str, role: Role, url: str | Non
         if not url.startswith(("http://", "https://")):
             raise BadInput(f"--url takes http:// or https://, not {url!r}.")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return kind.remote(url.rstrip("/").removesuffix("/mcp") + "/mcp", headers)
+        return kind.entry_at(url.rstrip("/").removesuffix("/mcp") + "/mcp", headers)
     where = place if is_url(place) else str(Path(place).resolve())
-    return kind.entry([*_program(), "serve", where, "--mcp", "--role", role, "--set", f"client={program}"])
-
-
-def _program() -> list[str]:
     found = shutil.which("kbgym")
-    return [found] if found else [sys.executable, "-m", "kbgym"]
+    program_line = [found] if found else [sys.executable, "-m", "kbgym"]
+    return kind.entry([*program_line, "serve", where, "--mcp", "--role", role, "--set", f"client={program}"])
 
 
 def _text(path: Path) -> str:
     if not path.exists():
         return ""
+    if path.stat().st_size > _MOST:
+        raise BadInput(f"{path} is too large for a configuration.")
     try:
-        if path.stat().st_size > _MOST:
-            raise BadInput(f"{path} is too large for a configuration.")
-        return path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_file(path).decode("utf-8")
+    except UnicodeDecodeError as error:
         raise BadInput(f"{path} cannot be read: {error}.") from error
 
 
@@ -127,14 +115,12 @@ def _write(path: Path, text: str, private: bool) -> None:
     if text.strip() in ("", "{}"):
         path.unlink(missing_ok=True)
         return
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(f".{path.name}.kbgym")
-        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(text.encode())
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-        scratch.chmod(mode & 0o700 if private else mode)
-        scratch.replace(path)
+        with write_whole(path) as scratch:
+            scratch.touch(0o600)
+            scratch.write_bytes(text.encode())
+            scratch.chmod(mode & 0o700 if private else mode)
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}.") from error
 
@@ -146,11 +132,6 @@ def skill_text(name: str, role: Role) -> str:
 
     does = "find answers in" if role == "reader" else "find answers in, and keep in order,"
     prompts = ["retrieval", *(["curation"] if role == "curator" else [])]
-    head = (
-        f"---\nname: {name}\ndescription: How to {does} the store behind the MCP server `{name}`. Use it whenever a "
-        "question may be answered from that store.\n---\n\n"
-        "Where results do not say how many actions are left, there is no budget. Where there is no tool `answer`, give "
-        "the answer to the person who asked, with the page or file it comes from. `how_sure` tells what it rests on.\n"
-    )
-    parts = [head.rstrip("\n"), *map(prompt, prompts), *([TEACH] if role == "curator" else [])]
+    head: str = read_table("texts.toml")["skill"].format(name=name, does=does)
+    parts = [head, *map(prompt, prompts), *([TEACH] if role == "curator" else [])]
     return "\n\n".join(parts).rstrip("\n") + "\n"

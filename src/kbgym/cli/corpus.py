@@ -21,18 +21,18 @@ from kbgym.corpus.importing import Made, load_old, make, replace_world
 from kbgym.corpus.store_update import Reimport, Watcher, reimport
 from kbgym.corpus.update import Changes
 from kbgym.errors import BadInput, KbgymError
+from kbgym.sanitize import counted
 from kbgym.search.base import SearchKind
 from kbgym.trace import is_url
 from kbgym.worlds.world import World
 
 SHOWN = 10  # lines of one kind
+MANY = 20_000  # documents whose embedding takes minutes
 TEMPLATE = Path(__file__).with_name(FILE)
-_SOURCE = click.Path(path_type=Path, exists=True)
 
 
 @verb("init")
-@click.argument("folder", required=False, type=_SOURCE)
-@click.option("--questions", type=_SOURCE, help="Questions with answers: CSV, JSON or JSONL.")
+@click.argument("folder", required=False, type=click.Path(path_type=Path, exists=True))
 def init_command(folder: Path | None, questions: Path | None) -> Printed:
     """Write kbgym.toml into the current folder and import the documents in FOLDER.
 
@@ -88,10 +88,6 @@ def _project_text(folder: str, questions: Path | None) -> str:
 @options("on_error", default="refuse")
 @options("language", default="en")
 @options("site", "about", default="")
-@options("follow", default=False)
-@click.option("--seed", default=0, show_default=True, help="Seed for splits that the questions do not give.")
-@click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
-@click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store to update too.")
 @options("search")
 def corpus_command(
     paths: tuple[Path, ...],
@@ -164,7 +160,7 @@ def _changes(made: Made, changed: Changes) -> dict[str, Any]:
 
 def _report(out: Path, made: Made) -> list[str]:
     world, corpus, asked = made.world, made.corpus, made.questions
-    counted = {
+    counts = {
         "sentences cut at a clause because they were too long": corpus.long_sentences,
         "links between documents": made.links,
         "of them from the structure of pages": made.structured,
@@ -177,13 +173,14 @@ def _report(out: Path, made: Made) -> list[str]:
         + ("; the second is left out" if pair.dropped else "")
         for pair in asked.duplicates
     )
+    slow = "Embedding so many documents takes minutes: --search words needs no embedding, --unit passage makes fewer."
     leaks = f"  {len(asked.leaks)} of them stand in two splits: training would see the exam."
     return [
-        f"{out}: {len(world.documents):,} documents from {corpus.files:,} files, "
-        f"{len(world.questions):,} questions ({splits_of(world) or 'none'}).",
+        f"{out}: {counted(len(world.documents), 'document')} from {counted(corpus.files, 'file')}, "
+        f"{counted(len(world.questions), 'question')} ({splits_of(world) or 'none'}).",
         f"{corpus.bytes:,} bytes in, {corpus.characters:,} characters out.",
         f"hash {world.hash}",
-        *(f"  {count:,} {what}" for what, count in counted.items() if count),
+        *(f"  {count:,} {what}" for what, count in counts.items() if count),
         *(
             f"  not in the documents: {loss.what} ({loss.count:,} of {loss.characters:,} characters): {loss.why}"
             for loss in corpus.lost
@@ -193,6 +190,7 @@ def _report(out: Path, made: Made) -> list[str]:
         *_some(f"  no text: {name}" for name in corpus.empty),
         *_some(twice),
         *([leaks] if asked.leaks else []),
+        *([slow] if len(world.documents) > MANY and world.facts.get("search") != "words" else []),
     ]
 
 
@@ -237,7 +235,6 @@ def _some(lines: Iterable[str]) -> Iterator[str]:
 @verb("watch")
 @place("FOLDER...", "documents", "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @option("run", "--store", "store", type=str, required=True, help="The run or store to update.")
-@click.option("--every", default=2.0, show_default=True, type=click.FloatRange(min=0.05), help="Seconds between polls.")
 def watch_command(paths: Sequence[Path], store: str, every: float) -> None:
     """Keep a store in step with the files it was made from, until interrupted.
 

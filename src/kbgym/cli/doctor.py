@@ -11,10 +11,8 @@ import platform
 import re
 import statistics
 import time
-import tomllib
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,6 +26,7 @@ from kbgym.agents.llm.prices import Prices, forecast
 from kbgym.agents.llm.retry import Retry
 from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.agents.registry import make_agent
+from kbgym.cli import read_table
 from kbgym.cli.common import Printed, emit, progress, verb
 from kbgym.cli.settings import options
 from kbgym.cli.spending import used_by_commands
@@ -47,16 +46,6 @@ from kbgym.store import Record, Store, source
 BUDGET = 8
 # With more malformed replies or failed passes than this, a run would mostly measure the agent's mistakes.
 WORST_RATE, WORST_FAILED = 0.25, 2
-# extra: what it is for
-EXTRAS = {
-    "documents": "import Markdown, HTML, PDF, DOCX and others",
-    "models": "language models as agents",
-    "serve": "HTTP, the viewer, `kbgym connect`",
-    "postgres": "stores in PostgreSQL",
-    "scale": "approximate search in large stores",
-    "ray": "work on a Ray cluster",
-    "research": "figures, Gymnasium, Parquet",
-}
 
 
 @verb("doctor")
@@ -99,10 +88,11 @@ def check_installation() -> Printed:
     except Missing as error:
         model = None
         lines.append(f"  MISSING {error} Or: pip install 'kbgym[model]', which downloads it at first use.")
-    extras = {name: missing_packages(name) for name in EXTRAS}
+    purposes: dict[str, str] = _data()["extras"]
+    extras = {name: missing_packages(name) for name in purposes}
     for name, missing in extras.items():
         fix = f". Run: pip install 'kbgym[{name}]'  (missing: {', '.join(missing)})" if missing else ""
-        lines.append(f"  {'no' if missing else 'ok':7} {name}: {EXTRAS[name]}{fix}")
+        lines.append(f"  {'no' if missing else 'ok':7} {name}: {purposes[name]}{fix}")
     lines.append("Check an agent: kbgym doctor --agent llm:PROVIDER/MODEL")
     return {"ok": model is not None, "version": __version__, "model": model, "extras": extras}, lines
 
@@ -140,7 +130,7 @@ class Timed:
     """A provider that records the duration of each request."""
 
     def __init__(self, provider: Provider, seconds: list[float]) -> None:
-        self.where, self.close = provider.where, provider.close
+        self.where = provider.where
         self._provider, self._seconds = provider, seconds
 
     async def send(self, request: Request) -> Reply:
@@ -182,7 +172,11 @@ async def examine_agent(name: str, judge: str | None, options: Options) -> dict[
         "ok": all(check.ok for check in checks if check.needed),
         "agent": name,
         "malformed_rate": round(usage.malformed_rate, 4),
-        "latency": _latency(seconds),
+        "latency": {
+            "median": round(statistics.median(seconds or [0.0]), 4),
+            "worst": round(max(seconds, default=0.0), 4),
+            "requests": len(seconds),
+        },
         "price": _price(prices, models.budget.spent, name, passes),
         "checks": checks,
         "usage": msgspec.to_builtins(usage),
@@ -190,19 +184,19 @@ async def examine_agent(name: str, judge: str | None, options: Options) -> dict[
 
 
 @cache
-def _world() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("doctor.toml").read_text(encoding="utf-8"))
+def _data() -> dict[str, Any]:
+    return read_table("doctor.toml")
 
 
 def small_store() -> Store:
-    documents = [source(f"d{number}", text) for number, text in enumerate(_world()["documents"].splitlines())]
+    documents = [source(f"d{number}", text) for number, text in enumerate(_data()["documents"].splitlines())]
     people = tuple(document.id for document in documents if document.text.endswith("lives in the city of Velden."))
     return Store([*documents, Record("i0", "People who live in the city of Velden.", people, flag="authored")])
 
 
-async def _episodes(reader: Agent, curator: Agent | None, tick: ProgressCallback) -> list[Transcript]:
+async def _episodes(reader: Agent, curator: Agent, tick: ProgressCallback) -> list[Transcript]:
     """Play the readers concurrently, then a curator after some of them, each on its own store."""
-    asked, done = _world()["questions"], 0
+    asked, done = _data()["questions"], 0
     curated = [number for number, one in enumerate(asked) if one.get("curated")]
 
     async def one(agent: Agent, role: Role, task: Task) -> Transcript:
@@ -215,8 +209,6 @@ async def _episodes(reader: Agent, curator: Agent | None, tick: ProgressCallback
         return transcript
 
     forward = list(await asyncio.gather(*(one(reader, "reader", Forward(each["text"])) for each in asked)))
-    if curator is None:
-        return forward
     tasks = []
     for number in curated:
         text, gold, read = asked[number]["text"], asked[number]["answer"], forward[number]
@@ -233,7 +225,7 @@ def _graded(forward: Transcript, gold: str) -> tuple[float, Any]:
 
 def _played(passes: list[Transcript]) -> DoctorCheck:
     failures = [transcript.failure for transcript in passes if transcript.outcome == "agent_failed"]
-    asked = _world()["questions"]
+    asked = _data()["questions"]
     right = sum(_graded(read, one["answer"])[0] == 1.0 for read, one in zip(passes, asked, strict=False))
     detail = f"{len(passes) - len(failures)} of {len(passes)} played to their end, {right} of {len(asked)} right"
     return DoctorCheck("passes", len(failures) <= WORST_FAILED, f"{detail}; {failures[0]}" if failures else detail)
@@ -253,11 +245,6 @@ async def _judged(models: Models, name: str, needed: bool) -> DoctorCheck:
     except KbgymError as error:
         return DoctorCheck("judge", False, str(error), needed)
     return DoctorCheck("judge", True, "tells a duplicate from a difference", needed)
-
-
-def _latency(seconds: list[float]) -> dict[str, float]:
-    median, worst = (statistics.median(seconds), max(seconds)) if seconds else (0.0, 0.0)
-    return {"median": round(median, 4), "worst": round(worst, 4), "requests": len(seconds)}
 
 
 def _price(prices: Prices, spent: Usage, name: str, passes: list[Transcript]) -> dict[str, Any]:

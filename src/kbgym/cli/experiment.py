@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -18,30 +18,21 @@ from kbgym.analysis.audit import Auditor
 from kbgym.analysis.health import coverage
 from kbgym.analysis.report import write_report
 from kbgym.api.factory import embedder_named
-from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
+from kbgym.baselines.arm import Summarise
+from kbgym.cli import read_table
 from kbgym.cli.common import Printed, progress, seeds_in, verb
-from kbgym.cli.exam import how_many
 from kbgym.cli.settings import options
 from kbgym.cli.spending import Spending, spending_options, training_plan
+from kbgym.cli.training import how_many
 from kbgym.errors import BadInput
+from kbgym.experiments import experiment
 from kbgym.experiments.controls import CONTROLS
-from kbgym.experiments.experiment import (
-    FILE,
-    VALUES,
-    Kind,
-    Plan,
-    Prepared,
-    exams_of,
-    open_experiment,
-    read_plan,
-    run_seed,
-    seed_folder,
-    snapshots,
-    trainings,
-)
+from kbgym.experiments.experiment import Plan
 from kbgym.gym.observations import Observations
-from kbgym.sanitize import number_in
+from kbgym.sanitize import counted, number_in
+from kbgym.trace.folder import TRACE
+from kbgym.trace.log import read_head
 from kbgym.training.exam import NO_STORE, is_public
 from kbgym.training.exam_header import exam_files
 from kbgym.training.run import Settings
@@ -51,16 +42,11 @@ from kbgym.worlds.people.paper import read as read_universe
 from kbgym.worlds.splits import Sizes, sharing, with_pages_apart
 from kbgym.worlds.world import World
 
-ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")
-ARMS_OF: dict[str, tuple[str, ...]] = {
-    "paper": ARMS,
-    "paper-original": ("flat", "graphrag", "hipporag", "oracle"),
-    "public": ("flat", "bm25", "pages", "graphrag", "hipporag", "lightrag", "raptor"),
-    "ablation": ("flat", "hipporag"),
-}
-STRATEGIES = {"paper-original": "paper", "public": "paper,paper+pages"}
+TEXTS = read_table("texts.toml")
+ARMS, STRATEGIES = TEXTS["arms"], TEXTS["strategies"]  # by kind of experiment
 UNIVERSE = Path("shared/data/paper-universe.json")
 READERS = ("reference", "general", *(f"neutral:{name}" for name in NEUTRAL_READERS))
+USUAL_DOCUMENTS, COMMUNITY = 5_800, 54  # of a generated world, and of one community
 USUAL = 100  # assumed questions per group, for the forecast if all available ones are asked
 PROBED = ("trained", "both", "one", "neither")
 
@@ -72,29 +58,12 @@ def command() -> None:
 
 @verb("run", command)
 @click.argument("kind", type=click.Choice(["paper", "paper-original", "ablation", "public"]))
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), help="The experiment folder; run again to resume."
-)
-@click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
-@click.option("--arms", help=f"Arms and controls, by comma.  [default: {','.join(ARMS)}]")
-@click.option("--strategy", help="Comma-separated strategies to train, such as paper,paper+hipporag.")
-@click.option(
-    "--vary",
-    default="strategy",
-    metavar="NAME[=VALUES]",
-    help="Setting an ablation varies: strategy, budget, questions, ranking or gate.",
-)
-@click.option("--n", "size", default="34", show_default=True, help="Exam questions per group, or `all`.")
-@click.option("--questions", default=100, show_default=True, type=click.IntRange(min=1), help="Training questions.")
-@click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="Passes over the questions.")
-@click.option("--agent", help="Reader and curator.  [default: by the world]")
-@click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
-@click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
+@click.option("--arms", help=f"Arms and controls, by comma.  [default: {ARMS['paper']}]")
 @options("embedder", default="all-MiniLM-L6-v2")
 @options("readers", "hard", "trust")
 @options("workers", default=1, help="Seeds to run in parallel.  [1]")
 @spending_options
-def run_command(kind: Kind, out: Path, workers: int, **flags: Any) -> Printed:
+def run_command(kind: experiment.Kind, out: Path, workers: int, **flags: Any) -> Printed:
     """Train and examine: for every seed a world, trainings, question groups, and exams of every arm on every group.
 
     `paper` is the paper's evaluation on generated worlds, `paper-original` the same on the authors' universe (--world
@@ -114,14 +83,14 @@ def run_command(kind: Kind, out: Path, workers: int, **flags: Any) -> Printed:
     spending = Spending(flags)
     world = _world(kind, flags.pop("world_folder"))
     plan, worlds = _plan(kind, world, flags)
-    before = read_plan(out) if (out / FILE).exists() else None
+    before = experiment.read_plan(out) if (out / experiment.FILE).exists() else None
     trained = (one.settings for one in before.trainings) if before else ()
     names = [name for one in trained for name in (one.reader, one.curator, one.judge)]
     allowed(str(out), [*names, *(before.readers if before else ())], [plan.reader, *plan.readers], flags["trust"])
-    whole = open_experiment(out, plan)
+    whole = experiment.open_experiment(out, plan)
     if world:
         for seed in whole.seeds:
-            (worlds.get(seed) or _drawn(world, kind, seed)).save(seed_folder(out, seed) / "world")
+            (worlds.get(seed) or _drawn(world, kind, seed)).save(experiment.seed_folder(out, seed) / "world")
     started = time.perf_counter()
     _confirm(spending, out, whole, world, is_here=workers == 1)
     _run(out, whole, workers, spending)
@@ -132,7 +101,7 @@ def run_command(kind: Kind, out: Path, workers: int, **flags: Any) -> Printed:
         "exams": _finished(out, whole),
         "seconds": round(time.perf_counter() - started, 1),
     }
-    text = f"{out}: {len(whole.seeds)} seeds, {result['exams']} exams, {result['seconds']:.0f} s."
+    text = f"{out}: {counted(len(whole.seeds), 'seed')}, {counted(result['exams'], 'exam')}, {result['seconds']:.0f} s."
     if kind == "paper-original":
         result["report"] = str(write_report(out))
         return result, f"{text}\nThe report: {result['report']}"
@@ -142,7 +111,7 @@ def run_command(kind: Kind, out: Path, workers: int, **flags: Any) -> Printed:
     return result, f"{text}\nNext: kbgym report {out}"
 
 
-def _world(kind: Kind, place: Path | None) -> World | None:
+def _world(kind: experiment.Kind, place: Path | None) -> World | None:
     """Load the world for all seeds, or return None if each seed generates its own."""
     if kind == "paper-original":
         file = place or UNIVERSE
@@ -161,10 +130,10 @@ def original(world: World, first: int = 100) -> World:
     return msgspec.structs.replace(world, questions=kept)
 
 
-def _plan(kind: Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan, dict[int, World]]:
+def _plan(kind: experiment.Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan, dict[int, World]]:
     """Return the plan, and the world of each seed if one was given."""
     given = flags["arms"]
-    named = _list(given) if given is not None else tuple(name for name in ARMS_OF[kind] if name in REGISTERED)
+    named = _list(given if given is not None else ARMS[kind])
     controls = [name for name in CONTROLS if name in named and name != "no-questions"]
     named = tuple("oracle" if name == "no-questions" else name for name in named if name not in controls)
     for name in named:
@@ -180,13 +149,13 @@ def _plan(kind: Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan,
     worlds = {seed: _drawn(world, kind, seed) for seed in seeds} if world else {}
     base = _settings(kind, world, worlds, flags)
     refuse_hand((base.reader, *readers))
-    strategies = _list(flags["strategy"] or STRATEGIES.get(kind, "paper,class"))
+    strategies = _list(flags["strategy"] or STRATEGIES[kind])
     for name in strategies:
         arm_named(name.partition("+")[2] or "flat")
     values = _values(vary, given, world)
     plan = Plan(
         kind=kind,
-        trainings=trainings(kind, vary, strategies, base, values, controls),
+        trainings=experiment.trainings(kind, vary, strategies, base, values, controls),
         arms=tuple(dict.fromkeys(("flat", *((NO_STORE,) if world and is_public(world) else ()), *named))),
         seeds=seeds,
         n=how_many(flags["size"]),
@@ -200,7 +169,7 @@ def _plan(kind: Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan,
     return plan, worlds
 
 
-def _settings(kind: Kind, world: World | None, worlds: dict[int, World], flags: dict[str, Any]) -> Settings:
+def _settings(kind: experiment.Kind, world: World | None, worlds: dict[int, World], flags: dict[str, Any]) -> Settings:
     agent = flags["agent"] or ("general" if kind == "public" else agent_for(world) if world else "reference")
     chosen = {name: flags[name] for name in ("questions", "epochs", "embedder")}
     if kind == "public" and worlds:
@@ -212,7 +181,7 @@ def _settings(kind: Kind, world: World | None, worlds: dict[int, World], flags: 
     return Settings(**chosen, reader=agent, curator=agent, judge=judge, observations=shown)
 
 
-def _drawn(world: World, kind: Kind, seed: int) -> World:
+def _drawn(world: World, kind: experiment.Kind, seed: int) -> World:
     """Return the world of a seed: real text, with questions drawn so that no page is in two splits."""
     return with_pages_apart(world, seed) if kind == "public" and not kind_of(world).has_pools else world
 
@@ -224,16 +193,19 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
     tests = len(world.split("test_in") + world.split("test_out")) if world else Sizes().test_in + Sizes().test_out
     plans: list[tuple[str, dict[str, int]]] = []
     for seed in plan.seeds:
-        folder = seed_folder(out, seed)
+        folder = experiment.seed_folder(out, seed)
         stores = [*plan.arms, *(training.name for training in plan.trainings)]
+        if "graphrag" in plan.arms and not (folder / "arms" / "graphrag.json").exists():
+            plans.append((plan.reader, {"summary": (len(world.documents) if world else USUAL_DOCUMENTS) // COMMUNITY}))
         for training in plan.trainings:
             settings = training.settings
             last = settings.questions * settings.epochs
-            stores += [f"{training.name}@{at}" for at in ([] if training.control else snapshots(settings))]
-            if not (folder / training.name / "snapshots" / f"{last}.jsonl").is_file():
+            stores += [f"{training.name}@{at}" for at in ([] if training.control else experiment.snapshots(settings))]
+            head = read_head(folder / training.name / TRACE)
+            if head is None or head.iteration < last:
                 plans += training_plan(settings, last, evaluated * (settings.epochs + 1) if settings.eval else 0)
         for reader in ("", *plan.others):
-            kept = exams_of(folder, reader)
+            kept = experiment.exams_of(folder, reader)
             named = [name for name in stores if not reader or "@" not in name]
             missing = n * sum(not (kept / f"{store}-{group}.jsonl").exists() for store in named for group in PROBED)
             if plan.readers:
@@ -246,45 +218,40 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
 
 
 def _run(out: Path, plan: Plan, workers: int, spending: Spending) -> None:
-    """Run seeds sequentially, or in parallel processes; the bar counts exams."""
-    stores = len(plan.arms) + len(plan.trainings)
-    earlier = sum(len(snapshots(training.settings)) for training in plan.trainings if not training.control)
-    sets = len(PROBED) + (2 if plan.readers else 0)
-    total = len(plan.seeds) * (len(PROBED) * earlier + sets * stores * (1 + len(plan.others)))
-
-    def finished() -> int:
-        return min(total, _finished(out, plan))
-
-    with progress("exams") as tick:
+    """Run seeds sequentially, or in parallel processes; the bar counts seeds."""
+    with progress("seeds") as tick:
         if workers == 1 or len(plan.seeds) == 1:
-            for seed in plan.seeds:
-                run_seed(out, plan, seed, prepare, lambda note: tick(finished(), total, note), spending.models)
+            for done, seed in enumerate(plan.seeds):
+
+                def note(said: str, done: int = done) -> None:
+                    tick(done, len(plan.seeds), said)
+
+                experiment.run_seed(out, plan, seed, prepare, note, spending.models)
             return
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            waiting = {pool.submit(run_seed, out, plan, seed, prepare) for seed in plan.seeds}
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
-                tick(finished(), total, f"{len(waiting)} seeds to go")
+            futures = [pool.submit(experiment.run_seed, out, plan, seed, prepare) for seed in plan.seeds]
+            for done, future in enumerate(as_completed(futures), 1):
+                future.result()
+                tick(done, len(futures), "")
 
 
 def _finished(out: Path, plan: Plan) -> int:
     """Count the exams of all readers."""
-    folders = (exams_of(seed_folder(out, seed), reader) for seed in plan.seeds for reader in ("", *plan.others))
-    return sum(len(exam_files(folder)) for folder in folders)
+    seeds = (experiment.seed_folder(out, seed) for seed in plan.seeds)
+    return sum(len(exam_files(experiment.exams_of(seed, name))) for seed in seeds for name in ("", *plan.others))
 
 
-def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
+def prepare(
+    arm: str, world: World, embedder: str, seed: int, summarise: Summarise | None = None
+) -> experiment.Prepared:
     """Build an arm for an experiment; here, because experiments are independent of the audit."""
     vectors = embedder_named(embedder)
-    built = build_arm(arm, world, lambda: vectors, seed)
+    built = build_arm(arm, world, lambda: vectors, seed, summarise)
     truth = kind_of(world).truth(world)
     correct = Auditor(built.store, truth).correct if truth else None
     shares = coverage(built.store, correct, world.questions)
     about = {
         "arm": arm,
-        "label": arm_named(arm).label,
         "documents": len(built.store),
         "authored": sum(record.flag == "authored" for record in built.store),
         "links": built.store.links,
@@ -292,7 +259,7 @@ def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
         "tokens": built.tokens,
         "notes": msgspec.to_builtins(built.notes),
     }
-    return Prepared(built.store, engine_for_arm(arm, built.store, vectors), about)
+    return experiment.Prepared(built.store, engine_for_arm(arm, built.store, vectors), about)
 
 
 def _values(vary: str, text: str, world: World | None) -> tuple[int | str, ...]:
@@ -300,7 +267,7 @@ def _values(vary: str, text: str, world: World | None) -> tuple[int | str, ...]:
     if text:
         return tuple(part if (number := number_in(part)) is None else number for part in _list(text))
     if vary == "questions" and world is not None:
-        return tuple(value for value in VALUES[vary] if int(value) <= len(world.split("train")))
+        return tuple(value for value in experiment.VALUES[vary] if int(value) <= len(world.split("train")))
     return ()
 
 

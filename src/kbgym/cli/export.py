@@ -14,6 +14,7 @@ from kbgym.canonical import write_lines
 from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.errors import BadInput
 from kbgym.integrations.transcripts import preferences, transcripts
+from kbgym.sanitize import counted
 from kbgym.training.exam import summarise
 from kbgym.worlds.benchmark import GOLDS, NAMES
 from kbgym.worlds.benchmark import export as export_benchmark
@@ -42,8 +43,6 @@ def submit() -> None:
 
 @verb("benchmark", command)
 @click.option("--name", type=click.Choice(list(NAMES)), default="kbgym-people-v2", show_default=True)
-@click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
 def benchmark_command(name: str, seeds: str, out: Path) -> Printed:
     """Write worlds of a benchmark as a data set: documents, questions, golds apart, and a card.
 
@@ -56,17 +55,12 @@ def benchmark_command(name: str, seeds: str, out: Path) -> Printed:
     chosen = seeds_in(seeds)
     whole = export_benchmark(name, chosen, seeds, out)
     result = {"out": str(out), "benchmark": name, "seeds": list(chosen), "hash": whole}
-    text = f"{out}: {name}, {len(chosen)} worlds; {GOLDS}.jsonl apart from the questions; README.md is the card."
+    text = f"{out}: {name}, {counted(len(chosen), 'world')}; {GOLDS}.jsonl is apart; README.md is the card."
     return result, f"{text}\nhash {whole}"
 
 
 @verb("transcripts", command)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE...")
-@click.option(
-    "--preferences", "store", metavar="STORE", help="The FILEs are exams of this store: write pairs of passes."
-)
-@click.option("--world", type=click.Path(path_type=Path), help="The world with the store's questions.  [a run's own]")
-@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The JSONL file to write.")
 def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path | None, out: Path) -> Printed:
     """Write every pass recorded in a cassette as one line of chat messages, ready for fine-tuning.
 
@@ -84,7 +78,7 @@ def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path 
         with open(store, world) as opened:
             pairs = list(preferences(opened, files))
         write_lines(out, pairs)
-        return {"pairs": len(pairs), "out": str(out)}, f"{out}: {len(pairs)} pairs."
+        return {"pairs": len(pairs), "out": str(out)}, f"{out}: {counted(len(pairs), 'pair')}."
     if len(files) > 1:
         raise BadInput("name one cassette, or the exams' store with --preferences.")
     (cassette,) = files
@@ -92,14 +86,11 @@ def transcripts_command(files: tuple[Path, ...], store: str | None, world: Path 
         raise BadInput(f"{cassette} is no cassette: there is no such file.")
     chats = list(transcripts(Cassette(cassette, record=False)))
     write_lines(out, chats)
-    return {"transcripts": len(chats), "out": str(out)}, f"{out}: {len(chats)} transcripts."
+    return {"transcripts": len(chats), "out": str(out)}, f"{out}: {counted(len(chats), 'transcript')}."
 
 
 @verb("pack", submit)
 @click.argument("rows", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--store", help="The store that was examined.  [default: the run that holds the rows]")
-@click.option("--world", type=click.Path(path_type=Path), help="The world with the questions.  [a run's own]")
-@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
 def pack_command(rows: Path, store: str | None, world: Path | None, out: Path) -> Printed:
     """Pack an exam, its ROWS, its questions and the history of its store into one file that others can check.
 
@@ -122,7 +113,6 @@ def pack_command(rows: Path, store: str | None, world: Path | None, out: Path) -
 
 @verb("verify", submit)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--world", type=click.Path(path_type=Path), help="The world the submission must match.")
 def verify_command(file: Path, world: Path | None) -> Printed:
     """Repeat a submission without its reader: rebuild the store, repeat every action, grade every answer.
 

@@ -18,13 +18,13 @@ from kbgym.cli.settings import place
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import Delete
 from kbgym.gym.environment import apply
+from kbgym.sanitize import counted
 from kbgym.store import Record
 from kbgym.trace import is_url
-from kbgym.trace.events import Acted, Began, Ended, Event, Noted
+from kbgym.trace.events import Acted, Began, Ended, Event, Noted, committed
 from kbgym.trace.folder import TRACE, StoreFolder
 from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame, diff
 from kbgym.trace.log import Recovered, recover
-from kbgym.trace.replay import SnapshotCheck, committed
 
 LISTED_PRUNED = 20
 
@@ -33,7 +33,6 @@ LISTED_PRUNED = 20
 
 @verb("log")
 @place("STORE")
-@click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the last N iterations.")
 def log_command(place: str, limit: int | None) -> Printed:
     """List the lessons of a store, one per line, in the order in which they ended.
 
@@ -179,8 +178,6 @@ def _author(author: Author) -> str:
 
 @verb("rollback")
 @place("STORE")
-@click.option("--to", type=int, required=True, metavar="N", help="The iteration to return to; 0 is the beginning.")
-@click.option("--reason", default="", help="Reason, recorded in the trace.")
 def rollback_command(place: str, to: int, reason: str) -> Printed:
     """Return a store to an earlier iteration. The history is kept, so a rollback can be rolled back.
 
@@ -202,8 +199,6 @@ def rollback_command(place: str, to: int, reason: str) -> Printed:
 
 @verb("replay")
 @place("STORE")
-@click.option("--at", type=int, metavar="N", help="Stop after iteration N (same as STORE@N); 0 is the start.")
-@click.option("--recover", "mend", is_flag=True, help="First cut a damaged trace to its valid part; keep a backup.")
 def replay_command(place: str, at: int | None, mend: bool) -> Printed:
     """Rebuild a store from its trace and verify every recorded result.
 
@@ -227,12 +222,10 @@ def replay_command(place: str, at: int | None, mend: bool) -> Printed:
                 return {"identical": True, "events": 0, "recovered": msgspec.to_builtins(mended)}, text
             if reading is None:
                 raise BadInput(f"{opened.name} has no trace to replay.")
-            snapshots = SnapshotCheck(opened.folder)
 
             def watch(event: Event, store: Any) -> None:
                 nonlocal events
                 events += 1
-                snapshots(event, store)
 
             store = opened.place.store(at, watch)
             opened.place.verify()
@@ -248,12 +241,10 @@ def replay_command(place: str, at: int | None, mend: bool) -> Printed:
         "seconds": round(seconds, 3),
         "documents": len(store),
         "links": store.links,
-        "snapshots": snapshots.checked,
         "dropped": reading.dropped,
     }
     lines = [
-        f"{opened.name}: {events:,} events replayed in {seconds:.2f} s, every recorded result identical"
-        + (f", {snapshots.checked} snapshots too." if snapshots.checked else "."),
+        f"{opened.name}: {events:,} events replayed in {seconds:.2f} s, every recorded result identical.",
         f"{len(store):,} documents, {store.links:,} links, hash {store.fingerprint}",
     ]
     if mended is not None:
@@ -276,9 +267,6 @@ def _recover(place: str) -> Recovered | None:
 
 @verb("prune")
 @place("RUN", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--unused", is_flag=True, help="Documents that no exam question opened.")
-@click.option("--harmful", is_flag=True, help="Documents that harmed the questions that opened them.")
-@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 def prune_command(place: Path, unused: bool, harmful: bool, dry_run: bool) -> Printed:
     """Delete documents that training wrote in a RUN: those that its exams never opened, or that did harm.
 
@@ -306,7 +294,7 @@ def prune_command(place: Path, unused: bool, harmful: bool, dry_run: bool) -> Pr
     }
     lines = [f"  {one.id} {one.text[:70]!r}: {_why(one)}" for one in chosen[:LISTED_PRUNED]]
     lines += [f"  and {len(chosen) - LISTED_PRUNED} more"] if len(chosen) > LISTED_PRUNED else []
-    asked = f"By {accounted.n} questions ({', '.join(accounted.sets)})"
+    asked = f"By {counted(accounted.n, 'question')} ({', '.join(accounted.sets)})"
     of = f"{len(chosen)} of {len(accounted.indexes)} documents that training wrote"
     if iteration is None:
         return result, [f"{asked}, {of} would go." if chosen else f"{asked}, there is nothing to take out.", *lines]

@@ -9,11 +9,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 
-import click
 import msgspec
 
 from kbgym.api import open
 from kbgym.api.factory import agenda_for
+from kbgym.cli import read_table
 from kbgym.cli.common import STORE, Printed, progress, verb
 from kbgym.cli.serve import opened_online, serving_options
 from kbgym.cli.settings import place
@@ -34,12 +34,6 @@ T = TypeVar("T")
 
 @verb("learn")
 @place("STORE", type=STORE)
-@click.option("--traffic", type=click.Path(path_type=Path, dir_okay=False), help="Learn from questions with answers.")
-@click.option("--agenda", is_flag=True, help="List the keys to index next; changes nothing.")
-@click.option("--idle", is_flag=True, help="Work off the agenda; no question is asked.")
-@click.option("--report", "as_digest", is_flag=True, help="Print a report of learning as Markdown.")
-@click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="With --idle: action limit.")
-@click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions per window.")
 @serving_options
 def command(
     place: str, traffic: Path | None, agenda: bool, idle: bool, as_digest: bool, budget: int, window: int, **flags: Any
@@ -151,12 +145,7 @@ def corrections_command(place: str) -> Printed:
     return {"corrections": msgspec.to_builtins(found)}, lines or [f"{shown(place)} holds no corrections."]
 
 
-_WORDS = {
-    "changed": "its facts changed",
-    "unfinished": "unfinished",
-    "not indexed": "named, not indexed",
-    "sibling": "of a kind that is asked for",
-}
+_WORDS: dict[str, str] = read_table("texts.toml")["agenda"]
 
 
 def _agenda(place: str) -> Printed:
@@ -177,7 +166,7 @@ def _agenda_line(item: Item) -> str:
 
 def _work_off(place: str, budget: int, flags: dict[str, Any]) -> Printed:
     lessons, spending = -(-budget // Settings().backward_budget), Spending(flags)
-    with opened_online(place, flags, spending, lessons, lessons * (1 + flags["gate"])) as online:
+    with opened_online(place, flags, spending, lessons, lessons * (1 + flags["gate"]), agenda=True) as online:
         live = online.live
         documents, links = len(live.store), live.store.links
         with progress("curating") as tick:
@@ -189,7 +178,7 @@ def _work_off(place: str, budget: int, flags: dict[str, Any]) -> Printed:
         "rolled_back": online.refused,
         "documents_added": len(live.store) - documents,
         "links_added": live.store.links - links,
-        "open": len(online.agenda.items(live.store)),
+        "open": len(online.agenda.items(live.store)) if online.agenda else 0,
         "iteration": live.iteration,
     }
     text = (

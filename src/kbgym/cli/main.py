@@ -10,32 +10,20 @@ import importlib
 import io
 import os
 import sys
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from kbgym import __version__, plugins
+from kbgym.cli import read_table
 from kbgym.errors import KbgymError
 from kbgym.sanitize import safe_text
 
 # group: section of its help: verb: where its click command is defined, and its line of help
-TABLE: dict[str, dict[str, dict[str, list[str]]]] = tomllib.loads(
-    Path(__file__).with_name("verbs.toml").read_text(encoding="utf-8")
-)
+TABLE: dict[str, dict[str, dict[str, list[str]]]] = read_table("verbs.toml")
 SECTIONS = TABLE["kbgym"]
 VERBS = [name for section in SECTIONS.values() for name in section]
-
-ENVIRONMENT = """\b
-Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.
-Environment:
-  KBGYM_MODEL        a folder with the embedding model's files
-  KBGYM_CACHE        vectors and models that are kept  [~/.cache/kbgym]
-  KBGYM_CONFIG       which agents of which folders you trust  [~/.config/kbgym]
-  OPENAI_API_KEY, ANTHROPIC_API_KEY, KBGYM_LOCAL_API_KEY, KBGYM_TOKEN
-"""
 
 
 class Verbs(click.Group):
@@ -76,7 +64,12 @@ class Verbs(click.Group):
                 formatter.write_dl([(name.ljust(widest), line) for name, (_, line) in verbs.items()])
 
 
-@click.group(cls=Verbs, table="kbgym", epilog=ENVIRONMENT, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Verbs,
+    table="kbgym",
+    epilog=read_table("texts.toml")["environment"],
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__)
 def app() -> None:
     """Train a knowledge base the way one trains a model.

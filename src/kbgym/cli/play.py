@@ -6,9 +6,8 @@ import asyncio
 import http.client
 import os
 import sys
-import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -139,9 +138,6 @@ def _played(mcp: bool, roles: tuple[Role, ...], work: Work) -> None:
     say(f"{said}. {_MARKED}")
 
 
-_AT_ONCE = 4
-
-
 @command.command("bridge")
 @click.argument("url")
 def bridge_command(url: str) -> None:
@@ -158,29 +154,16 @@ def bridge_command(url: str) -> None:
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    writing, gone = threading.Lock(), threading.Event()
-
-    def carry(line: bytes) -> None:
-        connection = http.client.HTTPConnection(host, port)
-        try:
-            connection.request("POST", path, line, headers)
-            reply = connection.getresponse()
-            body = reply.read()
-        except OSError:  # the pass is over
-            gone.set()
-            return
-        finally:
-            connection.close()
-        if reply.status in (401, 403):
-            gone.set()
-        elif body:
-            with writing:
-                sys.stdout.buffer.write(body.replace(b"\n", b" ") + b"\n")
-                sys.stdout.buffer.flush()
-
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for line in sys.stdin.buffer:
-            if gone.is_set():
-                raise BadInput("the other end of the bridge is closed, or takes no token like this one.")
-            if line.strip():
-                pool.submit(carry, line)
+    for line in filter(bytes.strip, sys.stdin.buffer):
+        with closing(http.client.HTTPConnection(host, port)) as connection:
+            try:
+                connection.request("POST", path, line, headers)
+                reply = connection.getresponse()
+                body, is_open = reply.read(), reply.status not in (401, 403)
+            except OSError:  # the pass is over
+                is_open = False
+        if not is_open:
+            raise BadInput("the other end of the bridge is closed, or takes no token like this one.")
+        if body:
+            sys.stdout.buffer.write(body.replace(b"\n", b" ") + b"\n")
+            sys.stdout.buffer.flush()

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kbgym.agents.trust import allowed, refuse_hand
+from kbgym.analysis import proof as proofs
 from kbgym.analysis.health import coverage
-from kbgym.analysis.proof import (
-    BothExams,
-    Groups,
-    Proof,
-    group_lines,
-    headroom,
-    joined,
-    lines,
-    prove,
-    values,
-    verdict_lines,
-)
+from kbgym.analysis.proof import BothExams
 from kbgym.analysis.report import write_report
 from kbgym.analysis.verdict import shared_keys
 from kbgym.api import Exam, Workspace, open, teach, trainer_for
 from kbgym.api.factory import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
+from kbgym.cli import read_table
 from kbgym.cli.common import Printed, progress, say, settings_given, verb
 from kbgym.cli.settings import option, options, place
 from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
-from kbgym.cli.train import begin, players, training_options
+from kbgym.cli.training import begin, players, training_options
 from kbgym.errors import BadInput
 from kbgym.experiments.chunks import PASSES
 from kbgym.store import Store, ledger
-from kbgym.trace.events import Committed
 from kbgym.training.exam import no_store_file, read_rows
 from kbgym.training.exam_header import place_for
 from kbgym.training.lessons import schedule
@@ -52,8 +41,6 @@ Sets = dict[str, tuple[Question, ...]]
 @place("WORLD", "world", "world_folder", type=click.Path(path_type=Path))
 @option("run", "--out", "out", required=True, help="The run folder; run again to resume.")
 @options("set", default="test_in")
-@click.option("--n", "most", type=click.IntRange(min=1), help="Exam questions per set.  [default: the whole split]")
-@click.option("--trust", is_flag=True, help="Trust the agents that an existing --out names from now on.")
 @training_options
 @spending_options
 def command(world_folder: Path, out: Path, set_name: str, most: int | None, trust: bool, **flags: Any) -> Printed:
@@ -82,7 +69,7 @@ def command(world_folder: Path, out: Path, set_name: str, most: int | None, trus
     steps = ProofSteps(begin(out, world, settings, chosen)[0], sets, spending)
     steps.confirm()
     proof, result = steps.proved()
-    return result, lines(proof, out, world_folder)
+    return result, proofs.lines(proof, out, world_folder)
 
 
 def _settings(out: Path, world: World, given: dict[str, Any]) -> Settings:
@@ -120,7 +107,7 @@ class ProofSteps:
         self.exams: dict[str, BothExams] = {}
 
     @property
-    def groups(self) -> Groups:
+    def groups(self) -> proofs.Groups:
         """Return the questions of each group: the sets of the gradient, or else the groups in the questions."""
         if len(self._unseen) > 1:
             return {name: [one.id for one in questions] for name, questions in self._sets.items()}
@@ -139,18 +126,18 @@ class ProofSteps:
         exams += len(self._run.world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
         self._spending.confirm_all(training_plan(settings, left, exams))
 
-    def proved(self) -> tuple[Proof, dict[str, Any]]:
+    def proved(self) -> tuple[proofs.Proof, dict[str, Any]]:
         """Do all missing work, then return the verdict, which is kept in the run."""
         folder = self._run.folder
         flat = self._examine(f"{folder}@0")
-        say(headroom([row for name in self._unseen for row in flat[name].rows]).sentence)
+        say(proofs.headroom([row for name in self._unseen for row in flat[name].rows]).sentence)
         self._train()
         trained = self._examine(str(folder))
         self.exams = {name: BothExams(name, flat[name].rows, trained[name].rows) for name in self._sets}
-        unseen = joined("+".join(self._unseen), [self.exams[name] for name in self._unseen])
+        unseen = proofs.joined("+".join(self._unseen), [self.exams[name] for name in self._unseen])
         alone = [row for name in self._unseen for row in flat[name].without]
-        proof = prove(folder, unseen, self.exams[TRAINED], self.keys, alone, self.groups)
-        result = {"run": str(folder), "agent": self._run.settings.reader, "set": unseen.set, **values(proof)}
+        proof = proofs.prove(folder, unseen, self.exams[TRAINED], self.keys, alone, self.groups)
+        result = {"run": str(folder), "agent": self._run.settings.reader, "set": unseen.set, **proofs.values(proof)}
         with write_whole(folder / FILE) as scratch:
             scratch.write_text(pretty(result), encoding="utf-8")
         return proof, result
@@ -171,7 +158,7 @@ class ProofSteps:
                             out=file,
                             models=models,
                             concurrency=passes,
-                            tick=with_spend(tick, models, passes),
+                            tick=with_spend(tick, models),
                             header=opened.exam_header(reader, questions, name),
                             alone=opened.at == 0 and name != TRAINED,
                         )
@@ -179,13 +166,13 @@ class ProofSteps:
 
     def _train(self) -> None:
         run, settings = self._run, self._run.settings
-        if not self._lessons_left() and run.has_snapshot(self._position()[1]):
+        if not self._lessons_left():
             return
         with self._spending.models(players(settings), run.folder / CASSETTE) as models:
             with progress("embedding") as tick:
                 trainer = trainer_for(run, agents_named(settings, models, world=run.world), tick=tick)
             with progress("training") as tick:
-                teach(trainer, with_spend(tick, models, settings.batch_size))
+                teach(trainer, with_spend(tick, models))
 
     @property
     def _asked(self) -> int:
@@ -205,22 +192,15 @@ class ProofSteps:
         return place_for(self._run.exam_path(name).parent, header)
 
     def _lessons_left(self) -> int:
-        return max(0, len(schedule(self._run.world, self._run.settings)) - self._position()[0])
+        return max(0, len(schedule(self._run.world, self._run.settings)) - self._position())
 
-    def _position(self) -> tuple[int, int]:
-        """Return the number of finished lessons, and the iteration of the last one."""
+    def _position(self) -> int:
+        """Return the number of finished lessons."""
         with Workspace(self._run.folder) as opened:
-            commits: Sequence[Committed] = [event for event in opened.events if isinstance(event, Committed)]
-        return (commits[-1].position, commits[-1].iteration) if commits else (0, 0)
+            return opened.place.position
 
 
 @verb("demo")
-@click.option("--out", default="runs/demo", show_default=True, type=click.Path(path_type=Path), help="The run folder.")
-@click.option("--people", default=500, show_default=True, help="Number of people in the world.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the world.")
-@click.option("--questions", default=100, show_default=True, help="Number of training questions.")
-@click.option("--epochs", default=2, show_default=True, help="Passes over the questions.")
-@click.option("--n", default=34, show_default=True, help="Exam questions per group.")
 @options("embedder", default="all-MiniLM-L6-v2")
 def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Printed:
     """Train a store and prove its gain, offline, with the reference agents.
@@ -250,29 +230,20 @@ def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Pri
     return result, _demo_screen(out, settings, people, store, proof)
 
 
-def _demo_screen(out: Path, settings: Settings, people: int, trained: Store, proof: Proof) -> str:
-    counted, share = ledger(trained), coverage(trained).direct
-    times = "once" if settings.epochs == 1 else f"{settings.epochs} times"
-    return "\n".join(
-        [
-            f"A world of {people} people, {counted.origins:,} documents and no links; the reference agents trained it",
-            f"on {settings.questions} questions, each asked {times} (seed {settings.seed}). "
-            f"The store now has {counted.authored} index documents",
-            f"and {counted.links:,} links, covering {share:.1%} of the documents. "
-            "A fresh reader was then examined on the frozen stores:",
-            "",
-            *group_lines(proof.groups),
-            "",
-            "rho is the trained store's actions over the flat store's, on the same questions.",
-            "These are the reference agents' numbers; the paper's column is gpt-5-mini's, one seed.",
-            "",
-            *verdict_lines(proof),
-            "That is the three groups training never saw, taken together.",
-            "",
-            f"The report, with the source of every number: {out / 'report' / 'report.html'}",
-            f"Everything is in {out}. Look further:",
-            f"  kbgym store log {out} --limit 5          what each question did to the store",
-            f'  kbgym store search {out} "People whose job is tanner"',
-            f"  kbgym store replay {out}                 rebuild it from its trace and verify every step",
-        ]
+def _demo_screen(out: Path, settings: Settings, people: int, trained: Store, proof: proofs.Proof) -> str:
+    text: str = read_table("texts.toml")["demo"]
+    counted = ledger(trained)
+    return text.format(
+        people=people,
+        origins=counted.origins,
+        questions=settings.questions,
+        times="once" if settings.epochs == 1 else f"{settings.epochs} times",
+        seed=settings.seed,
+        authored=counted.authored,
+        links=counted.links,
+        share=coverage(trained).direct,
+        groups="\n".join(proofs.group_lines(proof.groups)),
+        verdict="\n".join(proofs.verdict_lines(proof)),
+        report=out / "report" / "report.html",
+        out=out,
     )

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kbgym.agents.llm.connect import is_model
-from kbgym.canonical import digest
+from kbgym.canonical import digest, write_whole
 from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.settings import options
 from kbgym.cli.spending import Spending, spending_options, with_spend
@@ -26,22 +26,10 @@ def command() -> None:
 
 @verb("suggest", command)
 @click.argument("places", metavar="WORLD_OR_PATHS...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--agent", required=True, help="The model: llm:PROVIDER/MODEL or cassette:FILE.")
-@click.option("--n", "count", default=20, show_default=True, type=click.IntRange(min=1), help="Number of drafts.")
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The CSV file to write, to be edited."
-)
-@click.option("--seed", default=0, show_default=True, help="Seed for selecting documents.")
 @options("language", default="en")
 @spending_options
 def suggest_command(
-    places: tuple[Path, ...],
-    agent: str,
-    count: int,
-    out: Path,
-    seed: int,
-    language: str,
-    **flags: Any,
+    places: tuple[Path, ...], agent: str, count: int, out: Path, seed: int, language: str, **flags: Any
 ) -> Printed:
     """Draft questions with answers and supports from a world, or from the files it would be imported from.
 
@@ -75,7 +63,8 @@ def suggest_command(
             with_spend(tick, models),
         )
     text = written(found.drafts)
-    _write(out, text)
+    with write_whole(out) as scratch:
+        scratch.write_text(text, encoding="utf-8", newline="")
     result = {
         "out": str(out),
         "drafts": len(found.drafts),
@@ -89,15 +78,6 @@ def suggest_command(
         lines.append(f"  {count} were asked for; these documents gave no more.")
     lines.append("Read them, write yes in the column `approve` of those you want, then: import corpus --questions.")
     return result, lines
-
-
-def _write(out: Path, text: str) -> None:
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
-    except OSError as error:
-        raise BadInput(f"cannot write {out}: {error.strerror}.") from error
 
 
 def _world(places: tuple[Path, ...], language: str) -> World:

@@ -42,12 +42,6 @@ serving_options = flags(
 
 @verb("serve")
 @place("STORE", type=STORE)
-@click.option("--mcp", "over_mcp", is_flag=True, help="MCP on standard input and output, for one client.")
-@click.option("--http", "address", metavar="HOST:PORT", help="HTTP and, at /mcp, streamable HTTP MCP.")
-@click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
-@click.option("--new-token", metavar="NAME", help="Create a token for a client with this name and --role, and exit.")
-@click.option("--revoke", "revoked", metavar="NAME", help="Revoke a client's token, also on a running server.")
-@click.option("--no-auth", is_flag=True, help="Accept every client on this machine with --role. Loopback only.")
 @options("view", "client", "expires", "question", "tokens", "cors", "rate_limit", "max_sessions", "search")
 @serving_options
 def command(
@@ -126,6 +120,7 @@ def opened_online(
     exams: int,
     each: str = "",
     questions: QuestionLog | None = None,
+    agenda: bool = False,
 ) -> Iterator[Online]:
     """Open a store for questions and edits, after the cost of the lessons and exam passes was confirmed."""
     from kbgym.serving.learning.setup import open_online
@@ -134,7 +129,7 @@ def opened_online(
     with spending.models((settings.reader, settings.curator, settings.judge), None) as models:
         spending.confirm_all(training_plan(settings, lessons, exams), each)
         with progress("embedding") as tick:
-            how = (given["embedder"], given["gate"], given["held_out"], tick, questions, trusted, models)
+            how = (given["embedder"], given["gate"], given["held_out"], tick, questions, trusted, models, agenda)
             online = open_online(place, settings, *how)
         yield online
 
@@ -198,8 +193,7 @@ async def _stdio(
             with contextlib.suppress(InUse):
                 online = await asyncio.to_thread(opened)
         live = online.live if online is not None else await asyncio.to_thread(reading)
-        from kbgym.serving.results import Results
-        from kbgym.serving.sessions import ClientSession
+        from kbgym.serving.clients import ClientSession, Results
         from kbgym.serving.tool_calls import Caller
 
         if online is not None:

@@ -18,13 +18,14 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 import msgspec
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from kbgym.cli import read_table
 from kbgym.errors import BadInput
 
 FILE = "kbgym.toml"
@@ -39,34 +40,50 @@ _TYPES: dict[str, Any] = {
     "count": click.IntRange(min=1),
     "number": click.IntRange(min=0),
     "amount": click.FloatRange(min=0),
+    "existing": click.Path(path_type=Path, exists=True),
+    "directory": click.Path(path_type=Path, file_okay=False),
+    "port": click.IntRange(0, 65535),
+    "seconds": click.FloatRange(min=0.05),
 }
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class SettingInfo(NamedTuple):
-    """A setting: the table of `kbgym.toml` it is written in, its help, type and default, and if it is a flag."""
+class SettingInfo(msgspec.Struct, frozen=True):
+    """What `settings.toml` says of a setting; `table` is the table of `kbgym.toml` that it is written in."""
 
-    table: str
     help: str
-    type: Any
-    flag: bool
-    default: Any
+    type: str | list[str] = "text"
+    flag: bool = False
+    default: Any = None
+    table: str = ""
 
 
-def _declared() -> dict[str, SettingInfo]:
-    """Read the declarations of all settings."""
-    found: dict[str, SettingInfo] = {}
-    tables = tomllib.loads(Path(__file__).with_name("settings.toml").read_text(encoding="utf-8"))
-    for table, entries in tables.items():
-        for key, about in entries.items():
-            type = about.get("type", "text")
-            known = click.Choice(type) if isinstance(type, list) else _TYPES[type]
-            table_name = "" if table == "project" else table
-            found[key] = SettingInfo(table_name, about["help"], known, about.get("flag", False), about.get("default"))
-    return found
+def _type(named: str | list[str]) -> Any:
+    return click.Choice(named) if isinstance(named, list) else _TYPES[named]
 
 
-KEYS = _declared()
+KEYS = {
+    key: msgspec.convert({**about, "table": "" if table == "project" else table}, SettingInfo)
+    for table, entries in read_table("settings.toml").items()
+    for key, about in entries.items()
+}
+_FLAGS = read_table("flags.toml")
+
+
+def own_flags(verb: str) -> Callable[[F], F]:
+    """Add the flags that `flags.toml` declares for a verb."""
+    return flags(*(_flag(name, **about) for name, about in _FLAGS.get(verb, {}).items()))
+
+
+def _flag(flag: str, **about: Any) -> Callable[[F], F]:
+    type, given = about.pop("type", None), [f"--{flag}"]
+    given += [about.pop(one) for one in ("short", "name") if one in about]
+    about.setdefault("show_default", "default" in about)
+    if type == "flag":
+        return click.option(*given, is_flag=True, **about)
+    return click.option(*given, type=_type(type) if type else None, **about)
+
+
 # Values that run code or redirect an API key: a file may give them only if the user has accepted that file.
 _GUARDED = ("agent", "reader", "curator", "judge", "base_url")
 
@@ -130,7 +147,7 @@ def _check_value(file: Path, key: str, value: object) -> None:
         try:
             if not isinstance(part, str | int | float):
                 raise click.BadParameter(f"{part!r} is not a single value.")
-            click.types.convert_type(KEYS[key].type).convert(part, None, None)
+            click.types.convert_type(_type(KEYS[key].type)).convert(part, None, None)
         except click.BadParameter as error:
             raise BadInput(f"{file}: {key}: {error.message}") from error
 
@@ -179,6 +196,7 @@ class Command(click.Command):
 
     def __init__(self, *names: Any, **more: Any) -> None:
         super().__init__(*names, **more)
+        self.params.sort(key=lambda one: not one.required)
         self.settings = verb_settings(self)
         if not self.settings:
             return
@@ -249,13 +267,13 @@ def option(key: str, *declarations: str, **more: Any) -> Callable[[F], F]:
     known = KEYS[key]
     name = {"training_questions": "questions", "set": "set_name"}.get(key, key)
     flag, hidden = f"--{name.replace('_', '-')}", not known.flag and not declarations
-    chosen = {"type": known.type, "help": known.help, **more}
+    chosen = {"type": _type(known.type), "help": known.help, **more}
     if hidden or known.default is not None:
         chosen.setdefault("default", known.default)
-    if known.type is bool:
+    if known.type == "bool":
         chosen |= {"type": None, "is_flag": True}
     if hidden:
-        flag += f"/--no-{flag[2:]}" if known.type is bool else ""
+        flag += f"/--no-{flag[2:]}" if known.type == "bool" else ""
         chosen["hidden"] = True
     return click.option(*(declarations or (flag, name)), cls=Setting, key=key, **chosen)
 

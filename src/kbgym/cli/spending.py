@@ -19,7 +19,7 @@ from kbgym.canonical import encode
 from kbgym.cli.settings import flags, options
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
-from kbgym.sanitize import safe_text
+from kbgym.sanitize import counted, safe_text
 
 if TYPE_CHECKING:
     from kbgym.agents.llm.client import Budget
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kbgym.training.run import Settings
 
 
-# Average share of its tokens that a unit in progress has used: each request repeats all earlier messages.
-UNDER_WAY = 1 / 3
 CHARACTERS = 4  # per token, approximately
 Plan = tuple[str, dict[str, int]]  # agents, and the number of their passes of each kind
 
@@ -71,12 +69,11 @@ class Spending:
                 self._budget = made.budget
             yield made
 
-    def confirm(self, name: str, passes: dict[str, int]) -> None:
-        """Show the forecast cost and ask, unless told not to; replaying a cassette is free."""
-        self.confirm_all([(name, passes)])
-
     def confirm_all(self, plans: Iterable[Plan], each: str = "") -> None:
-        """Forecast the cost of several players and ask once. `each` names the unit of the cost."""
+        """Forecast the cost of all players and ask once, unless told not to; replaying a cassette is free.
+
+        `each` names the unit of the cost.
+        """
         passes: dict[str, Counter[str]] = {}
         for name, some in plans:
             if name.startswith("llm:") and any(some.values()):
@@ -98,7 +95,7 @@ class Spending:
         money = f"about ${sum(costs):,.2f}" if prices.known else "price unknown"
         tokens = sum(prompts) + completion * len(prompts)
         basis = f"{CHARACTERS} characters a token, no corrections"
-        said = f"{len(requests):,} requests, about {tokens:,} tokens, {money} ({basis}; {prices.table})"
+        said = f"{counted(len(requests), 'request')}, about {tokens:,} tokens, {money} ({basis}; {prices.table})"
         self._go_on([f"{name}: {said}"], _is_local(name))
 
     def _prices(self, name: str) -> Prices:
@@ -151,29 +148,14 @@ def _size(request: Request) -> int:
     return len(encode((request.system, request.messages, request.tools)))
 
 
-def with_spend(tick: ProgressCallback, models: Models | None, at_once: int = 0) -> ProgressCallback:
-    """Return the callback with the spending so far in its note.
-
-    With `at_once`, the number of concurrent units, the note also has the expected total of this step.
-    """
+def with_spend(tick: ProgressCallback, models: Models | None) -> ProgressCallback:
+    """Return the callback with the spending so far in its note."""
     if models is None:
         return tick
-    begun, first = models.budget.spent.tokens, -1
 
     def spending(done: int, total: int, note: str) -> None:
-        nonlocal first
-        first = done - 1 if first < 0 else first
         spent = models.budget.spent
-        note = f"{note}  {_spent(spent.tokens, spent.cost)}"
-        if at_once and spent.tokens > begun:
-            units = done - first + UNDER_WAY * min(at_once, total - done)
-            left = round((spent.tokens - begun) * max(0.0, total - first - units) / units)
-            cost = None if spent.cost is None else spent.cost * (spent.tokens + left) / spent.tokens
-            note += f" of about {_spent(spent.tokens + left, cost)}"
-        tick(done, total, note)
+        money = "price unknown" if spent.cost is None else f"${spent.cost:.2f}"
+        tick(done, total, f"{note}  {spent.tokens:,} tokens  {money}")
 
     return spending
-
-
-def _spent(tokens: int, cost: float | None) -> str:
-    return f"{tokens:,} tokens  {'price unknown' if cost is None else f'${cost:.2f}'}"

@@ -8,7 +8,8 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.api import Workspace, open
+from kbgym.api import open
+from kbgym.cli import read_table
 from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.main import Verbs
 from kbgym.cli.settings import options, place
@@ -35,7 +36,6 @@ def command() -> None:
 @verb("search")
 @place("STORE")
 @click.argument("query")
-@click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
 @options("embedder", "search")
 def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
     """Search a store as an agent would.
@@ -54,7 +54,6 @@ def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
 @verb("read")
 @place("STORE")
 @click.argument("id", metavar="ID")
-@click.option("--source", "with_source", is_flag=True, help="Also show its position in the original files.")
 def read_command(place: str, id: str, with_source: bool) -> Printed:
     """Show a document with its links in both directions and its provenance.
 
@@ -85,19 +84,10 @@ def read_command(place: str, id: str, with_source: bool) -> Printed:
     return result, lines
 
 
-_MEANING: dict[str, str] = {
-    "lost_origins": "original facts no living document carries",
-    "duplicated_origins": "original facts more than one document carries",
-    "orphans": "authored, no link in or out",
-    "empty_indexes": "authored, no outgoing link",
-    "same_texts": "documents that repeat another's text",
-}
-
-
 @verb("stats")
 @place("STORE")
 def stats_command(place: str) -> Printed:
-    """Count documents, links and provenance exactly, and describe the search index.
+    """Count documents, links and provenance exactly.
 
     \b
     Example:
@@ -105,49 +95,27 @@ def stats_command(place: str) -> Printed:
     """
     with open(place) as opened:
         store = opened.store
-        counts = msgspec.to_builtins(ledger(store))
-        lines = [f"{name:<20} {count:>9,}  {_MEANING.get(name, '')}".rstrip() for name, count in counts.items()]
+        counts, meaning = msgspec.to_builtins(ledger(store)), read_table("texts.toml")["ledger"]
+        lines = [f"{name:<20} {count:>9,}  {meaning.get(name, '')}".rstrip() for name, count in counts.items()]
         result = {**counts, "hash": store.fingerprint}
-        if opened.folder is not None:
-            result["index"] = index = _index(opened)
-            lines.append(f"{'index':<20} {index['kind']:>9}" + _measured(index))
     return result, "\n".join(lines)
-
-
-def _index(opened: Workspace) -> dict[str, Any]:
-    """Return the kind of search index; only a large store has files to measure."""
-    from kbgym.backends.hnsw.index_files import described
-
-    name, store = opened.settings.embedder, opened.store
-    known = "hash-256" if name == "hash" else name
-    return dict(described([record.id for record in store], [record.text for record in store], known))
-
-
-def _measured(index: dict[str, Any]) -> str:
-    if index["kind"] == "exact":
-        return ""
-    if "bytes" not in index:
-        return "  its files are not there yet: the first training, exam or server makes them"
-    return f"  recall@5 {index['recall@5']:.3f}, recall@60 {index['recall@60']:.3f}, {index['bytes'] / 1e6:,.0f} MB"
 
 
 @verb("export")
 @place("STORE")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="A file; for csv a folder.")
-@click.option("--formulas", is_flag=True, help="CSV as it is, also what a spreadsheet would carry out.")
-def export_command(place: str, format_: str, out: Path, formulas: bool) -> Printed:
-    """Write a store for other programs: JSON lines, GraphML or CSV, all or nothing.
+def export_command(place: str, format_: str, out: Path) -> Printed:
+    """Write a store for other programs: JSON lines or CSV, all or nothing.
 
-    In CSV, text that a spreadsheet would read as a formula is quoted, unless --formulas is given.
+    In CSV, text that a spreadsheet would read as a formula is prefixed with a quote.
 
     \b
     Example:
-      kbgym store export runs/first --format graphml --out first.graphml
+      kbgym store export runs/first --format csv --out first
     """
     with open(place) as opened:
         store = opened.store
-    export(store, format_, out, formulas)
+    export(store, format_, out)
     result = {"out": str(out), "format": format_, "documents": len(store), "links": store.links}
     return result, f"{out}: {len(store):,} documents, {store.links:,} links."
 
@@ -158,7 +126,7 @@ def export_command(place: str, format_: str, out: Path, formulas: bool) -> Print
 def copy_command(source: str, target: str) -> Printed:
     """Copy a STORE with its whole history to TARGET, a folder or a postgresql:// URL: the same trace, the same hash.
 
-    Only the store is copied, not a run's questions, exams and snapshots. A non-empty TARGET is refused.
+    Only the store is copied, not a run's questions and exams. A non-empty TARGET is refused.
      STORE@57 is copied with its history up to iteration 57.
 
     \b

@@ -1,90 +1,99 @@
 """Pages and blocks, the output of the format readers.
 
-The text of a block is plain: markup is removed, entities are decoded. `Plain` maps it to offsets in the file, counted
-in characters of the file read as text with one-character line ends.
+The text of a block is plain: markup is removed, entities are decoded. `Places` finds it in the file; positions are
+counted in characters of the file read as text with one-character line ends.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+import re
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["sentence", "item", "row", "code", "field"]
 MOST_HEADING = 150  # of a heading before a sentence; a longer one is also a text of its own
+MOST_LOOKED_FOR = 200
+SOON, NEAR = 100, 12  # words from one text to the next, and between two words of a text
+_WORD, _CLOSING = re.compile(r"[^\W_]+"), re.compile(r"[.!?…)\"'”’]*")
 
 
 class Broken(Exception):
     """A file that does not match its format; the message gives the reason without the file's name."""
 
 
-class Plain:
-    """Text assembled from ranges of a file."""
+class Places:
+    """Positions of texts in their file, found by their words in reading order.
 
-    __slots__ = ("_at", "_length", "_parts", "_place")
+    Markup between the words does not matter. A text that is not found gets the position after the text before it.
+    """
 
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._length = 0
-        self._at: list[int] = []
-        self._place: list[int] = []
+    def __init__(self, text: str) -> None:
+        self._spans = [found.span() for found in _WORD.finditer(text)]
+        self._numbers: dict[str, list[int]] = {}
+        for number, (start, end) in enumerate(self._spans):
+            self._numbers.setdefault(text[start:end], []).append(number)
+        self._next = 0
+        self._text = text
 
-    def add(self, text: str, place: int) -> None:
-        """Append a range that starts at this offset of the file."""
-        if text:
-            self._at.append(self._length)
-            self._place.append(place)
-            self._parts.append(text)
-            self._length += len(text)
+    def skip(self, position: int) -> None:
+        """Continue after a position of the file."""
+        self._next = max(self._next, bisect_left(self._spans, (position, 0)))
 
-    def __len__(self) -> int:
-        return self._length
+    def find(self, said: str) -> tuple[int, int]:
+        words = _WORD.findall(said)
+        first = self._start(words, self._next)
+        first = self._start(words, 0) if first is None else first  # a footnote may stand anywhere
+        if first is None:
+            end = self._spans[self._next - 1][1] if self._next else 0
+            start = max(0, min(end, len(self._text) - len(said)))
+            return start, max(start + 1, min(len(self._text), start + len(said)))
+        last = first
+        for word in words[1:]:
+            number = self._following(word, last + 1, NEAR)
+            last = last if number is None else number
+        self._next = max(self._next, last + 1)
+        closed = _CLOSING.match(self._text, self._spans[last][1])
+        return self._spans[first][0], closed.end() if closed else self._spans[last][1]
 
-    @property
-    def text(self) -> str:
-        if len(self._parts) > 1:
-            self._parts = ["".join(self._parts)]
-        return self._parts[0] if self._parts else ""
+    def _start(self, words: list[str], number: int) -> int | None:
+        """Return the number of the first word, where the next ones follow it as closely as anywhere soon or later."""
+        numbers = self._numbers.get(words[0], []) if words else []
+        candidates = numbers[(at := bisect_left(numbers, number)) : at + MOST_LOOKED_FOR]
+        for soon in ([one for one in candidates if one < number + SOON], candidates):
+            for most, near in ((5, 2), (3, NEAR), (1, 0)):
+                found = (one for one in soon if self._goes_on(words[1:most], one, near))
+                if (first := next(found, None)) is not None:
+                    return first
+        return None
 
-    def place(self, position: int) -> int:
-        """Return the offset in the file of a character of the text."""
-        part = bisect_right(self._at, position) - 1
-        return self._place[part] + position - self._at[part]
+    def _goes_on(self, words: list[str], number: int, near: int) -> bool:
+        for word in words:
+            following = self._following(word, number + 1, near)
+            if following is None:
+                return False
+            number = following
+        return True
 
-    def parts(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the parts of a range that are contiguous in the file."""
-        for cut in self._at[bisect_right(self._at, start) : bisect_left(self._at, end)]:
-            yield start, cut
-            start = cut
-        if start < end:
-            yield start, end
-
-    def cut(self, start: int, end: int) -> Plain:
-        """Return a part of the text with its offsets."""
-        if (start, end) == (0, self._length):
-            return self
-        made = Plain()
-        for first, last in self.parts(start, end):
-            made.add(self.text[first:last], self.place(first))
-        return made
-
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        return self.place(start), self.place(end - 1) + 1
+    def _following(self, word: str, number: int, most: int) -> int | None:
+        """Return the number of the next such word, if it is at most `most` words away."""
+        numbers = self._numbers.get(word, [])
+        at = bisect_left(numbers, number)
+        return numbers[at] if at < len(numbers) and numbers[at] - number <= most else None
 
 
 @dataclass(slots=True, eq=False)
 class Block:
     """A paragraph, a list item, a table row, a field or a code block.
 
-    `under` is the block that introduces it ("The crew are:"), `span` the range of the block if its sentences have none
-    of their own. `links` are ranges of the text with link targets, `notes` positions with the names of footnotes. A
+    `under` is the block that introduces it ("The crew are:"), `span` its range in the file if the reader knows it.
+    `links` are ranges of the text with link targets, `notes` positions with the names of footnotes. A
     `whole` block is never split, nor is a range in `solid` (a code span). `label`, the path of a field, precedes every
-    sentence of the block and is part of it.
+    sentence of the block and is part of it. `words` are those of the file, if the text has others.
     """
 
     kind: Kind
-    text: Plain
+    text: str
     sections: tuple[str, ...] = ()
     under: Block | None = None
     span: tuple[int, int] | None = None
@@ -94,6 +103,7 @@ class Block:
     label: str = ""
     notes: list[tuple[int, str]] = field(default_factory=list)
     solid: list[tuple[int, int]] = field(default_factory=list)
+    words: str = ""
 
 
 @dataclass(slots=True)
@@ -120,34 +130,27 @@ class Headings:
 
     def __init__(self, title: str = "") -> None:
         self.title = title
-        self.unused: list[str] = []  # headings without text below them
         self._stack: list[tuple[int, str]] = []
-        self._entered = False
-        self._used = 0  # this many headings of the stack have text below them
+        self._all: list[str] = []
+        self._used: set[str] = set()
 
     def enter(self, level: int, text: str) -> None:
-        while self._stack and self._stack[-1][0] >= level:
-            left = self._stack.pop()[1]
-            if len(self._stack) < self._used:
-                self._used = len(self._stack)
-            else:
-                self.unused.append(left)
-        first = not (self.title or self._stack or self.unused or self._entered)
-        self._entered = self._entered or level > 0
-        if level == 1 and first and text.lower() not in _NO_TITLE:
+        self._stack = [one for one in self._stack if one[0] < level]
+        if level == 1 and not (self.title or self._all) and text.lower() not in _NO_TITLE:
             self.title = text
         elif text and text != self.title:
             self._stack.append((level, text))
+            self._all.append(text)
 
     def use(self) -> tuple[str, ...]:
         """Return the current sections and mark them as used."""
-        self._used = len(self._stack)
-        return tuple(text for _, text in self._stack)
+        sections = tuple(text for _, text in self._stack)
+        self._used.update(sections)
+        return sections
 
-    def close(self) -> list[str]:
-        """Close all sections and return the headings without text."""
-        self.enter(0, "")
-        return self.unused
+    def unused(self) -> list[str]:
+        """Return the headings without text below them."""
+        return [text for text in self._all if text not in self._used]
 
 
 def row_text(headers: list[str], cells: list[str]) -> str:

@@ -53,7 +53,6 @@ class ReadingOptions(msgspec.Struct, frozen=True):
     unit: Unit = "passage"
     links: bool = False
     on_error: Literal["refuse", "skip"] = "refuse"
-    follow: bool = False  # symbolic links that leave the folder
     site: str = ""  # URL at which the files are published: links to it are links between them
     about: str = ""  # the user's description of the documents
 
@@ -86,7 +85,6 @@ class Corpus(msgspec.Struct):
     skipped: list[Problem] = []
     lost: list[Loss] = []
     long_sentences: int = 0
-    dead: dict[str, int] = {}  # id to the number of its broken links
     dead_links: int = 0
     own: dict[str, str] = {}  # id to the text without its prefix
     quotes: list[Quote] = []
@@ -106,7 +104,7 @@ def read_corpus(
     """Return every document of the files at these paths."""
     reader = reader_process()
     reader.start()  # during the search for files
-    found = walk(paths, leave_out, options.follow)
+    found = walk(paths, leave_out)
     corpus = Corpus(ignored=found.ignored, skipped=found.problems)
     losses = {what: Loss(what, why) for what, why in REASONS.items()}
     said, targets = list[Statement](), list[tuple[str, str]]()  # file and target of every link
@@ -166,15 +164,13 @@ def _add_documents(drafts: list[DraftDocument], corpus: Corpus, options: Reading
     quotes: dict[int, Quote] = {}
     for name, one in zip(ids, drafts, strict=True):
         links, dead = resolver.links(one, name) if resolver else ((), 0)
-        if dead:
-            corpus.dead[name] = dead
+        corpus.dead_links += dead
         about = (one.title,) if one.title else ()
         corpus.documents.append(Document(name, one.text, one.kind, about, one.source, links, one.fields))
         corpus.own[name] = one.own
         for part in one.parts:  # a card may share a statement with a passage, which comes later and takes precedence
             quotes[id(part)] = (name, part.own, part.prefix + part.own)
     corpus.quotes = list(quotes.values())
-    corpus.dead_links = sum(corpus.dead.values())
     return resolver
 
 

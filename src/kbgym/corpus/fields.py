@@ -19,10 +19,11 @@ from typing import Any
 
 import msgspec
 
-from kbgym.corpus.blocks import Block, Broken, Page, Plain, folded
+from kbgym.corpus.blocks import Block, Broken, Page, folded
 from kbgym.errors import Missing
 
 MOST_DEPTH = 60
+TOO_DEEP = f"its values are nested more than {MOST_DEPTH} deep"
 _DEEP_KEY = re.compile(
     rf"^[ \t\[]{{0,100}}(?:[\w\"'-]{{1,1000}}[ \t]{{0,20}}\.[ \t]{{0,20}}){{{MOST_DEPTH}}}", re.MULTILINE
 )
@@ -55,70 +56,47 @@ def read_yaml(text: str, base: int = 0) -> tuple[list[Node], list[str]]:
         import yaml
     except ImportError:
         raise Missing("reading YAML needs PyYAML; run: pip install 'kbgym[documents]'") from None
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    builder = _Builder(base)
-    gaps, at = [], 0
+    loader, depth = getattr(yaml, "CBaseLoader", yaml.BaseLoader), 0
     try:
-        for event in yaml.parse(text, Loader=loader):
-            if isinstance(event, yaml.ScalarEvent):
-                start, end = event.start_mark.index, event.end_mark.index
-                gaps.append(text[at:start])
-                at = end
-                builder.put(Node(event.value, span=(base + start, base + end)), event.anchor)
-            elif isinstance(event, yaml.AliasEvent):
-                builder.put(builder.anchors.get(event.anchor) or Node(f"*{event.anchor}"))
-            elif isinstance(event, yaml.CollectionStartEvent):
-                builder.open(isinstance(event, yaml.SequenceStartEvent), event.anchor)
-            elif isinstance(event, yaml.CollectionEndEvent):
-                builder.close()
-            elif isinstance(event, yaml.DocumentStartEvent):
-                builder.anchors = {}
+        for event in yaml.parse(text, Loader=loader):  # the library composes nodes by recursion, without a limit
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_DEPTH:
+                raise Broken(TOO_DEEP)
+        roots = list(yaml.compose_all(text, Loader=loader))
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         where = f"line {mark.line + 1:,}: " if mark else ""
-        raise Broken(
-            f"{where}no YAML: {getattr(error, 'problem', None) or 'a character that may not be there'}"
-        ) from None
-    gaps.append(text[at:])
-    return builder.documents, [comment.strip() for gap in gaps for comment in _COMMENT.findall(gap)]
+        raise Broken(f"{where}no YAML: {problem or 'a character that may not be there'}") from None
+    known: dict[Any, Node] = {}
+    trees = [_yaml_node(root, known, base) for root in roots if root is not None]
+    gaps, at = list[str](), base
+    for start, end in sorted(node.span for node in known.values() if node.span):
+        gaps.append(text[at - base : start - base])
+        at = end
+    gaps.append(text[at - base :])
+    return trees, [comment.strip() for gap in gaps for comment in _COMMENT.findall(gap)]
 
 
-class _Builder:
-    """Builds nodes from events, without recursion."""
-
-    def __init__(self, base: int) -> None:
-        self.documents: list[Node] = []
-        self.anchors: dict[str, Node] = {}
-        self._open: list[tuple[Node, list[Node]]] = []  # a collection, and the key that awaits its value
-
-    def put(self, node: Node, anchor: str | None = None) -> None:
-        if anchor:
-            self.anchors[anchor] = node
-        if not self._open:
-            self.documents.append(node)
-            return
-        parent, key = self._open[-1]
-        assert parent.items is not None
-        if parent.listed:
-            parent.items.append(("", node))
-        elif not key:
-            key.append(node)
-        elif (name := _key(key.pop())) == "<<" and node.items is not None:
-            merged = node.items if not node.listed else [pair for _, one in node.items for pair in one.items or ()]
-            known = {known for known, _ in parent.items}
-            parent.items += [pair for pair in merged if pair[0] not in known]
+def _yaml_node(node: Any, known: dict[Any, Node], base: int) -> Node:
+    """Return a node of the library as ours; what several aliases name is shared."""
+    if node in known:
+        return known[node]
+    if node.id == "scalar":
+        known[node] = Node(node.value, span=(base + node.start_mark.index, base + node.end_mark.index))
+        return known[node]
+    items: list[tuple[str, Node]] = []
+    known[node] = Node(items=items, listed=node.id == "sequence")
+    for part in node.value:
+        key, value = ("", part) if node.id == "sequence" else part
+        name = _key(_yaml_node(key, known, base)) if key else ""
+        one = _yaml_node(value, known, base)
+        if name == "<<" and one.items is not None:
+            merged = one.items if not one.listed else [pair for _, part in one.items for pair in part.items or ()]
+            own = {own for own, _ in items}
+            items += [pair for pair in merged if pair[0] not in own]
         else:
-            parent.items.append((name, node))
-
-    def open(self, listed: bool, anchor: str | None) -> None:
-        node = Node(items=[], listed=listed)
-        self.put(node, anchor)
-        self._open.append((node, []))
-        if len(self._open) > MOST_DEPTH:
-            raise Broken(f"its values are nested more than {MOST_DEPTH} deep")
-
-    def close(self) -> None:
-        self._open.pop()
+            items.append((name, one))
+    return known[node]
 
 
 def _key(node: Node) -> str:
@@ -144,16 +122,16 @@ class Number(str):
 def read_toml(text: str) -> tuple[list[Node], list[str]]:
     """Return a TOML text as one node, and the comments on lines of their own."""
     if _DEEP_KEY.search(text):  # the library takes quadratic time and memory for one
-        raise Broken(f"its values are nested more than {MOST_DEPTH} deep")
+        raise Broken(TOO_DEEP)
     try:
         data = tomllib.loads(text, parse_float=str)
-        tree = _node(data)
+        tree = tree_of(data)
     except tomllib.TOMLDecodeError as error:
         raise Broken(f"no TOML: {error}") from None
     except ValueError:
         raise Broken("no TOML: an integer of thousands of digits") from None
     except RecursionError:
-        raise Broken(f"its values are nested more than {MOST_DEPTH} deep") from None
+        raise Broken(TOO_DEEP) from None
     return [tree], [line.strip() for line in text.split("\n") if line.lstrip().startswith("#")]
 
 
@@ -167,7 +145,7 @@ def json_values(text: str) -> Iterator[tuple[Any, int, int]]:
         except json.JSONDecodeError as error:
             raise Broken(f"line {error.lineno:,}: no JSON: {error.msg}") from None
         except RecursionError:
-            raise Broken(f"its values are nested more than {MOST_DEPTH} deep") from None
+            raise Broken(TOO_DEEP) from None
         yield value, at, end
         at = _skip(text, end)
         if at == end < len(text):
@@ -182,19 +160,15 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def tree_of(value: Any, span: tuple[int, int] | None = None) -> Node:
+def tree_of(value: Any, span: tuple[int, int] | None = None, depth: int = 0) -> Node:
     """Return a value of `json_values` as a node whose parts have the same span."""
-    return _node(value, span)
-
-
-def _node(value: Any, span: tuple[int, int] | None = None, depth: int = 0) -> Node:
     if depth > MOST_DEPTH:
-        raise Broken(f"its values are nested more than {MOST_DEPTH} deep")
+        raise Broken(TOO_DEEP)
     if isinstance(value, dict | Pairs):
         pairs = value.items() if isinstance(value, dict) else value
-        return Node(items=[(key, _node(one, span, depth + 1)) for key, one in pairs], span=span)
+        return Node(items=[(key, tree_of(one, span, depth + 1)) for key, one in pairs], span=span)
     if isinstance(value, list):
-        return Node(items=[("", _node(one, span, depth + 1)) for one in value], listed=True, span=span)
+        return Node(items=[("", tree_of(one, span, depth + 1)) for one in value], listed=True, span=span)
     if isinstance(value, bool):
         return Node(str(value).lower(), span=span)
     if hasattr(value, "isoformat"):
@@ -250,12 +224,10 @@ def _texts(node: Node) -> list[str]:
 
 
 def _block(label: str, value: str, span: tuple[int, int]) -> Block:
-    text, plain = value.strip() or NOTHING, Plain()
+    text = value.strip() or NOTHING
     label = label if len(label) <= LONGEST_PATH else f"…{label[1 - LONGEST_PATH :]}"
-    plain.add(text, span[0])
-    return Block(
-        "field", plain, span=span, whole=len(text) <= LONGEST_WHOLE, label=f"{folded(label)}: " if label else ""
-    )
+    label = f"{folded(label)}: " if label else ""
+    return Block("field", text, span=span, whole=len(text) <= LONGEST_WHOLE, label=label)
 
 
 def _leaves(node: Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, tuple[int, int] | None]]:

@@ -1,9 +1,8 @@
 """Search for the files of a corpus, and bounded reading of them.
 
 Folders are walked in order of their names. Everything skipped is listed with the reason: hidden files, unknown formats,
-formats that need a package which is not installed. A symbolic link to a target inside the folder is ignored because the
-target itself is read. A link out of the folder is a problem unless links are followed. A link to one of its own parent
-folders and anything but a regular file is always a problem: opening a pipe would block.
+formats that need a package which is not installed, symbolic links. Anything but a regular file is a problem: opening a
+pipe would block.
 """
 
 from __future__ import annotations
@@ -60,9 +59,9 @@ class FoundFile(msgspec.Struct, frozen=True):
     size: int
 
 
-def walk(paths: Sequence[Path], leave_out: Collection[Path] = (), follow: bool = False) -> Walk:
+def walk(paths: Sequence[Path], leave_out: Collection[Path] = ()) -> Walk:
     """Find the files of a corpus. Raise BadInput for a missing path or a named file of an unknown format."""
-    found = Walk([path.resolve() for path in paths], {path.resolve() for path in leave_out}, follow)
+    found = Walk([path.resolve() for path in paths], {path.resolve() for path in leave_out})
     for path, root in zip(paths, found.roots, strict=True):
         if not root.exists():
             raise BadInput(f"there is no file or folder {path}.")
@@ -99,12 +98,11 @@ def _no_document(path: Path) -> str:
 class Walk:
     """Everything below the given paths: files to read, problems, and ignored entries."""
 
-    def __init__(self, roots: list[Path], unwanted: Collection[Path], follow: bool) -> None:
-        self.roots, self.unwanted, self.follow = roots, unwanted, follow
+    def __init__(self, roots: list[Path], unwanted: Collection[Path]) -> None:
+        self.roots, self.unwanted = roots, unwanted
         self.files: list[FoundFile] = []
         self.problems: list[Problem] = []
         self.ignored: list[Problem] = []
-        self._followed: set[Path] = set()
 
     def folder(self, root: Path, prefix: str) -> None:
         """Take all files below a folder."""
@@ -122,8 +120,8 @@ class Walk:
         """Take one entry of a folder or note why it is skipped. Return True if it is a folder to descend into."""
         if path.name.startswith("."):
             self.ignored.append(Problem(name, "hidden"))
-        elif path.is_symlink() and not self._leads_on(path, name):
-            return False
+        elif path.is_symlink():
+            self.ignored.append(Problem(name, "a symbolic link; name its target to import it"))
         elif path.is_dir():
             return True
         elif path.resolve() not in self.unwanted:
@@ -131,25 +129,6 @@ class Walk:
                 self.ignored.append(Problem(name, reason))
             else:
                 self.take(path, name)
-        return False
-
-    def _leads_on(self, link: Path, name: str) -> bool:
-        """Return True if a symbolic link leads to something to read here; note why it does not."""
-        try:
-            target = link.resolve(strict=True)
-        except (OSError, RuntimeError):
-            self.problems.append(Problem(name, "a symbolic link that leads nowhere or in a circle"))
-            return False
-        if link.parent.resolve().is_relative_to(target):
-            self.problems.append(Problem(name, "a symbolic link back to one of its parent folders"))
-        elif target in self._followed or any(target.is_relative_to(place) for place in self.roots):
-            self.ignored.append(Problem(name, "a symbolic link to a file that is imported anyway"))
-        elif not self.follow:
-            reason = "a symbolic link out of the folder; say --set follow=true to read it"
-            self.problems.append(Problem(name, reason))
-        else:
-            self._followed.add(target)
-            return True
         return False
 
     def take(self, path: Path, name: str) -> None:
@@ -197,7 +176,9 @@ def read_text(file: FoundFile) -> str:
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        raise Broken(f"not {encoding.removesuffix('-sig').upper()} text: byte {error.start:,} fits nothing") from error
+        name = encoding.removesuffix("-sig").upper()
+        hint = "if it is Latin-1, convert it: iconv -f latin1 -t utf-8"
+        raise Broken(f"not {name} text: byte {error.start:,} fits nothing; {hint}") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

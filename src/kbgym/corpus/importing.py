@@ -13,7 +13,7 @@ import msgspec
 from kbgym.canonical import encode, is_text, sync
 from kbgym.corpus.documents import Corpus, ReadingOptions, read_corpus
 from kbgym.corpus.questions import MadeQuestions, make_questions, read_rows
-from kbgym.corpus.update import Changes, Doubtful, changes, doubtful, keep_ids, keep_links, keep_questions
+from kbgym.corpus.update import Changes, Doubtful, changes, doubtful, keep_ids, keep_questions
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.worlds.kinds import kind_of
@@ -84,14 +84,12 @@ def make(
 
 
 def _continued(old: World, corpus: Corpus) -> tuple[tuple[Document, ...], dict[str, str]]:
-    """Return the documents under the ids and with the links of an old world, and the renamed files."""
+    """Return the documents under the ids of an old world, and the renamed files."""
     kept = keep_ids(old.documents, corpus.documents, corpus.own)
     final = {before.id: after.id for before, after in zip(corpus.documents, kept.documents, strict=True)}
     corpus.own = {final[id]: own for id, own in corpus.own.items()}
     corpus.quotes = [(final[id], own, text) for id, own, text in corpus.quotes]
-    documents, followed = keep_links(old.documents, kept.documents, {final[id]: n for id, n in corpus.dead.items()})
-    corpus.dead_links -= followed
-    return documents, kept.renamed
+    return kept.documents, kept.renamed
 
 
 def load_old(out: Path) -> World:

@@ -1,7 +1,6 @@
 """Markdown reader: blocks from markdown-it-py (CommonMark, tables and footnotes).
 
-The library reports the lines of each block; the position of a sentence is found by looking each piece of text up in
-those lines (`markdown_inline.py`). Front matter becomes fields.
+Front matter becomes fields.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from kbgym.corpus.blocks import MOST_HEADING, Block, Broken, Headings, Kind, Page, Plain, folded, row_text
+from kbgym.corpus.blocks import MOST_HEADING, Block, Broken, Headings, Kind, Page, folded, row_text
 from kbgym.corpus.fields import Node, add_fields, read_toml, read_yaml
 from kbgym.corpus.html import html_to_markdown
-from kbgym.corpus.markdown_inline import Inline, parser, places, read_inline
+from kbgym.corpus.markdown_inline import Inline, parser, read_inline
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -50,22 +49,18 @@ class _Reader:
         self.headings = Headings()
         self.base = self._front()
         self.env: dict[str, Any] = {}
+        self.lines: list[str] = []
         self.lists: list[Block | None] = []
         self.quotes: list[Block | None] = []
         self.last: Block | None = None
-        self.lines: list[int] = []
         self.note = ""  # the current footnote
         self.notes: dict[str, list[Block]] = {}
 
     def read(self) -> Page:
-        text = self.text[self.base :]
-        self.lines = [self.base]
-        for line in text.split("\n"):
-            self.lines.append(self.lines[-1] + len(line) + 1)
-        self._tokens(parser().parse(text, self.env))
+        self._blocks(self.text[self.base :], self.env)
         self._finish_notes()
         self.page.title = self.headings.title
-        self.page.lost += [("heading", heading) for heading in self.headings.close()]
+        self.page.lost += [("heading", heading) for heading in self.headings.unused()]
         for name, found in self.env.get("references", {}).items():
             said = (name.lower(), found.get("href", ""), found.get("title", ""))
             self.page.lost.append(("link target", " ".join(filter(None, said))))
@@ -120,7 +115,7 @@ class _Reader:
             case "fence" | "code_block":
                 self._code(token)
             case "html_block":
-                self._html(*self._span(token))
+                self._html(token.content)
             case "table_open":
                 return self._table(tokens, place)
             case "footnote_reference_open":
@@ -129,26 +124,23 @@ class _Reader:
                 self.note, self.last = "", None
         return place + 1
 
-    def _html(self, start: int, end: int) -> None:
-        """Read raw HTML; its blocks have the span of the whole."""
-        markdown, _, lost = html_to_markdown(self.text[start:end])
+    def _html(self, text: str) -> None:
+        markdown, _, lost = html_to_markdown(text)
         self.page.lost += lost
-        before, lines = len(self.page.blocks), self.lines
-        self.lines = [start, end + 1]
-        self._tokens(parser().parse(markdown, {}))
-        for block in self.page.blocks[before:]:
-            block.span = (start, end)
-        self.lines, self.last = lines, None
+        self._blocks(markdown, {})
+        self.last = None
 
-    def _tokens(self, tokens: list[Token]) -> None:
-        place = 0
+    def _blocks(self, text: str, env: dict[str, Any]) -> None:
+        outer, self.lines = self.lines, text.split("\n")
+        tokens, place = parser().parse(text, env), 0
         while place < len(tokens):
             place = self._token(tokens, place)
+        self.lines = outer
 
     def _introduction(self) -> Block | None:
         """Return the block that introduces a list, a table or code that begins here."""
         block = self.last
-        if block is not None and not block.text.text.rstrip().endswith(_ENDS):  # it continues in what follows
+        if block is not None and not block.text.rstrip().endswith(_ENDS):  # it continues in what follows
             block.introduces = True
             return block
         return self._under()
@@ -156,7 +148,7 @@ class _Reader:
     def _under(self) -> Block | None:
         return self.lists[-1] if self.lists else self.quotes[-1] if self.quotes else None
 
-    def _add(self, kind: Kind, text: Plain, **more: Any) -> Block:
+    def _add(self, kind: Kind, text: str, **more: Any) -> Block:
         under = more.pop("under", self._under())
         block = Block(kind, text, self.headings.use(), under, **more)
         into = self.notes.setdefault(self.note, []) if self.note else self.page.blocks
@@ -165,35 +157,35 @@ class _Reader:
 
     def _heading(self, level: int, token: Token) -> None:
         found = self._inline(token)
-        heading = folded(found.plain.text)
+        heading = folded(found.text)
         self.last = None
         self.headings.enter(level, heading if len(heading) <= MOST_HEADING else f"{heading[: MOST_HEADING - 1]}…")
         if len(heading) > MOST_HEADING:
-            self._add("sentence", found.plain, links=found.links, notes=found.notes, solid=found.solid)
+            self._add("sentence", found.text, links=found.links, notes=found.notes, solid=found.solid)
 
     def _text(self, token: Token) -> None:
         found = self._inline(token)
-        plain = found.plain
-        if not plain.text.strip():
+        text = found.text
+        if not text.strip():
             return
-        if _TARGET.fullmatch(plain.text.strip()):
-            self.page.lost.append(("directive", plain.text.strip()))
-            self.page.addresses.append(plain.text.strip()[1:-2])
+        if _TARGET.fullmatch(text.strip()):
+            self.page.lost.append(("directive", text.strip()))
+            self.page.addresses.append(text.strip()[1:-2])
             return
         kind: Kind = "item" if self.lists else "sentence"
         # `Status: open` and `Owner: Ruth` on separate lines are separate sentences; a line may continue on the next.
-        lines = list(pairwise([0, *found.breaks, len(plain)]))
-        labels = [start for start, end in lines if _LABEL.match(plain.text[start:end].strip())]
-        spans = [(0, len(plain))]
+        lines = list(pairwise([0, *found.breaks, len(text)]))
+        labels = [start for start, end in lines if _LABEL.match(text[start:end].strip())]
+        spans = [(0, len(text))]
         if len(labels) > 1 and labels[0] == 0 and 5 * len(labels) >= 3 * len(lines):
-            kind, spans = "field", list(pairwise([*labels, len(plain)]))
+            kind, spans = "field", list(pairwise([*labels, len(text)]))
         for start, end in spans:
-            said = plain.text[start:end].strip()
+            said = text[start:end].strip()
             if kind == "field" and not self.headings.title and said.lower().startswith("title:"):
                 self.headings.title = folded(said[6:])
             self.last = self._add(
                 kind,
-                plain.cut(start, end),
+                text[start:end],
                 links=_within(found.links, start, end),
                 notes=_within(found.notes, start, end, 1),
                 solid=[(a - start, b - start) for a, b in found.solid if start <= a < end],
@@ -214,14 +206,10 @@ class _Reader:
         if said[1] in _SILENT:
             self.page.lost.append(("directive", content))
         elif said[1] in _SAID:
-            found = read_inline(content, lambda position: self._span(token)[0], self.env)
             label, given = _SAID[said[1]], said[2].strip()
-            self.page.lost += found.lost
-            if found.plain.text.strip():
-                label = f"{label}{given}: " if label.endswith(" ") else f"{label}: " if label else ""
-                self._add("sentence", found.plain, links=found.links, label=label, span=self._span(token))
-            elif given:
-                self._add("sentence", _plain(label + given, self._span(token)[0]), span=self._span(token))
+            head = f"{label}{given}: " if label.endswith(" ") else f"{label}: " if label else ""
+            self._blocks(head + content if content.strip() else label + given, self.env)
+            self.last = None
         else:
             self._code_block(token, content)
 
@@ -232,7 +220,7 @@ class _Reader:
             last, under = self.page.blocks[-1] if self.page.blocks else None, self._introduction()
             if under is None and last is not None and last.kind == "code" and last.sections == self.headings.use():
                 under = last.under  # a program, then its output
-            self._add("code", _plain(content, 0), span=self._span(token), whole=True, under=under)
+            self._add("code", content, whole=True, under=under)
         self.last = None
 
     def _table(self, tokens: list[Token], place: int) -> int:
@@ -240,7 +228,7 @@ class _Reader:
         filled: set[int] = set()
         row = Inline()
         cells: list[str] = []
-        in_head, span, under = False, (0, 0), self._introduction()
+        in_head, line, under = False, "", self._introduction()
         while tokens[place].type != "table_close":
             token = tokens[place]
             match token.type:
@@ -250,38 +238,25 @@ class _Reader:
                     in_head, headers = False, cells
                 case "tr_open":
                     cells, row = [], Inline()
-                    span = self._span(token) if token.map else span
+                    line = self.lines[token.map[0]] if token.map else ""
                 case "inline":
                     found = self._inline(token)
-                    cells.append(folded(found.plain.text))
+                    cells.append(folded(found.text))
                     row.links += [(0, target) for _, target in found.links]
                     row.notes += [(1, name) for _, name in found.notes]
                 case "tr_close" if not in_head:
-                    cells += self._surplus(span, len(cells))
+                    cells += _surplus(line, len(cells))
                     filled |= {number for number, cell in enumerate(cells) if cell}
                     if any(cells):
-                        row.plain.add(row_text(headers, cells), span[0])
-                        self._add(
-                            "row", row.plain, links=row.links, notes=row.notes, span=span, whole=True, under=under
-                        )
+                        more = {"whole": True, "under": under, "words": " ".join(cells)}
+                        self._add("row", row_text(headers, cells), links=row.links, notes=row.notes, **more)
             place += 1
         self.page.lost += [("column", name) for number, name in enumerate(headers) if name and number not in filled]
         self.last = None
         return place + 1
 
-    def _surplus(self, span: tuple[int, int], known: int) -> list[str]:
-        """Return the cells of a row beyond its table's columns, which the library drops."""
-        line = self.text[slice(*span)].strip().removeprefix("|").removesuffix("|")
-        cells = line.replace("\\|", "\0").split("|")[known:]
-        return [folded(cell.replace("\0", "|")) for cell in cells]
-
-    def _span(self, token: Token) -> tuple[int, int]:
-        first, last = (self.lines[min(line, len(self.lines) - 1)] for line in token.map or (0, 0))
-        return first, max(first, min(last - 1, len(self.text)))
-
     def _inline(self, token: Token) -> Inline:
-        where = places(token.content, self.text, self.lines, (token.map or (0, 0))[0])
-        found = read_inline(token.content, where, self.env)
+        found = read_inline(token.content, self.env)
         self.page.lost += found.lost
         return found
 
@@ -289,17 +264,17 @@ class _Reader:
         """Put footnotes where they are referenced; long ones and unreferenced ones become blocks."""
         called = {name for block in self.page.blocks for _, name in block.notes}
         for name, blocks in self.notes.items():
-            text = folded(" ".join(block.text.text for block in blocks))
+            text = folded(" ".join(block.text for block in blocks))
             if name in called and len(text) <= MOST_NOTE:
                 self.page.footnotes[name] = text
             else:
                 self.page.blocks += blocks
 
 
-def _plain(text: str, place: int) -> Plain:
-    plain = Plain()
-    plain.add(text, place)
-    return plain
+def _surplus(line: str, known: int) -> list[str]:
+    """Return the cells of a row beyond its table's columns, which the library drops."""
+    cells = line.strip().removeprefix("|").removesuffix("|").replace("\\|", "\0").split("|")[known:]
+    return [folded(cell.replace("\0", "|")) for cell in cells]
 
 
 def _within(found: list[tuple[int, str]], start: int, end: int, more: int = 0) -> list[tuple[int, str]]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from html import unescape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from kbgym.corpus.blocks import Plain
 from kbgym.errors import Missing
 
 if TYPE_CHECKING:
@@ -21,9 +18,6 @@ if TYPE_CHECKING:
 MOST_INLINE = 20_000  # the library's inline rules are quadratic on hostile text; longer text is taken literally
 _MARKUP = re.compile(r"[\\`*_\[\]<>&!~]")
 _MARKS = re.compile(r"!?\[\[([^\[\]|\n]{1,300})(?:\|([^\[\]\n]{0,300}))?\]\]|\[\^([^\]\s]{1,40})\]")
-_ROLE = re.compile(r"\{[\w:.+-]{1,40}\}$")  # MyST, the Markdown of Sphinx: {ref}`words <target>`
-_ROLE_TARGET = re.compile(r"(?<!\s)\s*<([^<>]+)>$")
-_LINKS = ("{doc}", "{ref}", "{numref}")
 _ATTRIBUTE = re.compile(r"""\b(href|alt)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
 
@@ -33,9 +27,10 @@ def parser() -> MarkdownIt:
     try:
         from markdown_it import MarkdownIt
         from mdit_py_plugins.footnote import footnote_plugin
+        from mdit_py_plugins.myst_role import myst_role_plugin
     except ImportError:
         raise Missing("reading Markdown needs markdown-it-py; run: pip install 'kbgym[documents]'") from None
-    found = MarkdownIt("commonmark").enable("table").use(footnote_plugin)
+    found = MarkdownIt("commonmark").enable("table").use(footnote_plugin).use(myst_role_plugin)
     found.core.ruler.disable(["inline", "footnote_tail"])
     found.inline.ruler.disable(["footnote_inline", "footnote_ref"])
     return found
@@ -45,7 +40,7 @@ def parser() -> MarkdownIt:
 class Inline:
     """A block's text; all positions refer to it. `lost` is the kind and text of every omission."""
 
-    plain: Plain = field(default_factory=Plain)
+    text: str = ""
     links: list[tuple[int, str]] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
     solid: list[tuple[int, int]] = field(default_factory=list)
@@ -53,122 +48,86 @@ class Inline:
     lost: list[tuple[str, str]] = field(default_factory=list)
 
 
-def read_inline(content: str, where: Callable[[int], int], env: dict[str, Any]) -> Inline:
-    """Return the text of a block; `where` maps characters of its content to offsets in the file."""
+def read_inline(content: str, env: dict[str, Any]) -> Inline:
+    """Return the text of a block."""
     found = Inline()
     if len(content) > MOST_INLINE or not _MARKUP.search(content):
-        start = 0
-        for line in content.split("\n"):
-            found.plain.add(line, where(start))
-            start += len(line) + 1
-            if start <= len(content):
-                found.breaks.append(len(found.plain))
-                found.plain.add("\n", where(start - 1))
+        found.text = content
+        found.breaks = [at + 1 for at, character in enumerate(content) if character == "\n"]
         return found
     children: list[Token] = []
     parser().inline.parse(content, parser(), env, children)
-    at = 0
-    role = ""
-    for child, after in zip(children, [*children[1:], None], strict=True):
+    for child in children:
         match child.type:
-            case "text" | "text_special" | "code_inline":
-                written = child.markup if child.type == "text_special" else child.content
-                place = content.find(written, at)
-                place = at if place < 0 else place
-                at = place + len(written)
-                said = child.content
-                if child.type == "text":
-                    role = ""
-                    if after is not None and after.type == "code_inline" and (mark := _ROLE.search(said)):
-                        role, said = mark[0], said[: mark.start()]
-                        found.lost.append(("directive", role))
-                    _add_text(found, said, where(place))
-                    continue
-                said = said.lstrip("~!") if role else said
-                aim = _ROLE_TARGET.search(said) if role else None
-                if aim:
-                    said = said[: aim.start()]
-                    found.lost.append(("link target", aim[1]))
-                if role in _LINKS:
-                    target = aim[1] if aim else said
-                    found.links.append((len(found.plain), target if role == "{doc}" else f"/{target}"))
-                if child.type == "code_inline":
-                    found.solid.append((len(found.plain), len(found.plain) + len(said)))
-                found.plain.add(said, where(place))
-                role = ""
+            case "text":
+                _add_text(found, child.content)
+            case "text_special":
+                found.text += child.content
+            case "code_inline":
+                _add_code(found, child.content)
+            case "myst_role":
+                _role(found, child.meta["name"], child.content.strip("`"))
             case "softbreak" | "hardbreak":
-                at = max(at, content.find("\n", at) + 1)
-                found.breaks.append(len(found.plain))
-                found.plain.add(" ", where(max(at - 1, 0)))
+                found.breaks.append(len(found.text))
+                found.text += " "
             case "link_open":
                 target = unquote(str(child.attrs.get("href", "")))
-                found.links.append((len(found.plain), target))
+                found.links.append((len(found.text), target))
                 if child.markup != "autolink":
                     found.lost.append(("link target", f"{target} {child.attrs.get('title', '')}".strip()))
             case "image":
-                said = " ".join(part.content for part in child.children or () if part.content)
-                _described(found, said, where(at))
+                _described(found, " ".join(part.content for part in child.children or () if part.content))
                 found.lost.append(("image", f"{child.attrs.get('src', '')} {child.attrs.get('title', '')}".strip()))
             case "html_inline":
-                _tag(found, child.content, where(max(content.find(child.content, at), 0)))
+                _tag(found, child.content)
     return found
 
 
-def _described(found: Inline, said: str, place: int) -> None:
+def _add_code(found: Inline, said: str) -> None:
+    found.solid.append((len(found.text), len(found.text) + len(said)))
+    found.text += said
+
+
+def _role(found: Inline, name: str, said: str) -> None:
+    """Add the words of a MyST role, the Markdown of Sphinx: {ref}`words <target>`."""
+    words, _, target = said.removesuffix(">").rpartition("<") if said.endswith(">") else (said, "", "")
+    words = (words.strip() or target).lstrip("~!")
+    found.lost += [("directive", name), *([("link target", target)] if target else [])]
+    if name in ("doc", "ref", "numref"):
+        found.links.append((len(found.text), f"{'' if name == 'doc' else '/'}{target or words}"))
+    _add_code(found, words)
+
+
+def _described(found: Inline, said: str) -> None:
     """Add the description of an image."""
     if said.strip():
-        if len(found.plain) and not found.plain.text[-1].isspace():
-            found.plain.add(" ", place)
-        found.plain.add(said, place)
+        found.text += f"{'' if not found.text or found.text[-1].isspace() else ' '}{said}"
 
 
-def _tag(found: Inline, tag: str, place: int) -> None:
+def _tag(found: Inline, tag: str) -> None:
     found.lost.append(("comment" if tag.startswith("<!--") else "tag", tag))
     if re.match(r"</?(?:br|p|div|li|tr|td|th)\b", tag, re.IGNORECASE):
-        found.breaks.append(len(found.plain))
-        found.plain.add(" ", place)
+        found.breaks.append(len(found.text))
+        found.text += " "
     for name, double, single in _ATTRIBUTE.findall(tag[:2_000]):
         said = unescape(double or single)
         if name.lower() == "alt":
-            _described(found, said, place)
+            _described(found, said)
         else:
-            found.links.append((len(found.plain), unquote(said)))
+            found.links.append((len(found.text), unquote(said)))
 
 
-def _add_text(found: Inline, text: str, place: int) -> None:
+def _add_text(found: Inline, text: str) -> None:
     """Add words; `[[Page]]` and `[[Page|label]]` are links, footnote marks are notes."""
-    if "[" not in text:
-        found.plain.add(text, place)
-        return
     at = 0
-    for mark in _MARKS.finditer(text):
-        found.plain.add(text[at : mark.start()], place + at)
+    for mark in _MARKS.finditer(text) if "[" in text else ():
+        found.text += text[at : mark.start()]
         if mark[3]:
-            found.notes.append((len(found.plain), mark[3]))
+            found.notes.append((len(found.text), mark[3]))
         else:
-            found.links.append((len(found.plain), f"[[{mark[1].strip()}"))
-            group = 2 if mark[2] else 1
-            found.plain.add(mark[group], place + mark.start(group))
-            if group == 2:
+            found.links.append((len(found.text), f"[[{mark[1].strip()}"))
+            found.text += mark[2] or mark[1]
+            if mark[2]:
                 found.lost.append(("link target", mark[1]))
         at = mark.end()
-    found.plain.add(text[at:], place + at)
-
-
-def places(content: str, text: str, lines: list[int], first: int) -> Callable[[int], int]:
-    """Return a map from characters of a block's content to offsets in the file."""
-    starts, found, at = [], [], 0
-    for number, line in enumerate(content.split("\n"), first):
-        begin, end = lines[min(number, len(lines) - 1)], lines[min(number + 1, len(lines) - 1)]
-        column = text.find(line, begin, end)
-        starts.append(at)
-        found.append(begin if column < 0 else column)
-        at += len(line) + 1
-    if len(starts) == 1:
-        return lambda position: found[0] + position
-
-    def where(position: int) -> int:
-        line = bisect_right(starts, position) - 1
-        return found[line] + position - starts[line]
-
-    return where
+    found.text += text[at:]

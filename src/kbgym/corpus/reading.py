@@ -11,19 +11,17 @@ import posixpath
 import re
 import sys
 import zipfile
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from html import unescape
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from kbgym.canonical import decode
-from kbgym.corpus.blocks import Broken, Page, Plain
+from kbgym.corpus.blocks import Broken, Page, Places
 from kbgym.corpus.fields import read_toml_file, read_yaml_file
 from kbgym.corpus.files import MOST_FILE, FoundFile, read_text
 from kbgym.corpus.html import fenced, html_to_markdown, html_words, rst_to_html
@@ -37,7 +35,6 @@ from kbgym.sanitize import sanitize
 MOST_UNPACKED = 512 << 20  # of a zip archive
 BATCH = 1_000
 MOST_LOOKED_FOR = 200
-NEAR = 20  # maximum distance in words between two words of a block
 _LIGATURES = str.maketrans({"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl"})
 _RST_LABEL = re.compile(r"^\.\. _([^:\n]{1,200}):[ \t]*$", re.MULTILINE)
 _NAMELESS = ("index", "_index", "readme", "default")
@@ -82,10 +79,10 @@ def read_file(task: ReadTask, send: Callable[[WorkerReply], None]) -> None:
     file = FoundFile(Path(os.fsdecode(task.path)), task.name, task.format, task.size)
     pages, text = _pages(file)
     end, batch, said = WorkerReply(ended=True, size=len(text)), list[Statement](), list[str]()
-    names = [f"file:{file.name}"]  # of the file's first statement
+    names, places = [f"file:{file.name}"], Places(text)  # names of the file's first statement
     for number, page in enumerate(pages):
         title = page.title or fallback_title(file.name)
-        found, cut = statements(page, file.name, title, task.language, number)
+        found, cut = statements(page, file.name, title, task.language, number, places)
         if found:
             names += [f"title:{page.title.casefold()}"] if page.title else []
             names += [f"address:{address.strip('/')}" for address in page.addresses]
@@ -101,18 +98,18 @@ def read_file(task: ReadTask, send: Callable[[WorkerReply], None]) -> None:
     end.statements = batch
     if text:
         end.hidden = 0 if text.isascii() else sanitize(text)[1]
-        end.lost += [("other", word) for word in missing_words(text, said, [text for _, text in end.lost])]
+        words = html_words(text) if file.format == "html" else text
+        end.lost += [("other", word) for word in missing_words(words, said, [text for _, text in end.lost])]
     send(end)
 
 
 def _pages(file: FoundFile) -> tuple[Iterable[Page], str]:
-    """Return a file's pages and the text whose words must be accounted for; empty for files read row by row."""
+    """Return a file's pages, and its text; empty for files read row by row."""
     if file.format in ROW_READERS:
         return ROW_READERS[file.format](file), ""
     text = _office_markdown(file) if file.format == "converted" else read_text(file)
     text = notebook_markdown(text) if file.format == "notebook" else text
-    page = TEXT_READERS.get(file.format, read_markdown)(text)
-    return [page], html_words(text) if file.format == "html" else text
+    return [TEXT_READERS.get(file.format, read_markdown)(text)], text
 
 
 def _rst_page(text: str) -> Page:
@@ -123,59 +120,20 @@ def _rst_page(text: str) -> Page:
         raise
     except Exception:
         return read_text_file(text)
-    page = html_page(html, text)
+    page = html_page(html)
     page.lost += lost
     page.addresses += _RST_LABEL.findall(text)
     return page
 
 
-def html_page(text: str, file: str = "") -> Page:
-    """Return the page of an HTML text; `file` is the text of the file, if it differs."""
+def html_page(text: str) -> Page:
     markdown, title, lost = html_to_markdown(text)
     page = read_markdown(markdown)
     if page.title and title not in ("", page.title):
         page.lost.append(("heading", title))
     page.title = page.title or title
     page.lost += lost
-    locate(page, file or text)
     return page
-
-
-def locate(page: Page, text: str) -> None:
-    """Assign file offsets to the blocks of a converted page, by looking their words up in order."""
-    places = [found.start() for found in _WORD.finditer(text)]
-    where: dict[str, list[int]] = {}
-    for number, found in enumerate(_WORD.finditer(text)):
-        where.setdefault(found[0], []).append(number)
-
-    def following(word: str, number: int, most: int) -> int:
-        """Return the position of the next such word of the file, or -1 if it is more than `most` words away."""
-        numbers = where.get(word, [])
-        at = bisect_left(numbers, number)
-        return numbers[at] if at < len(numbers) and numbers[at] - number <= most else -1
-
-    def start(words: list[str], number: int) -> int:
-        """Return the position of the first word that is soon followed by the next one."""
-        for one, other in pairwise(words):
-            numbers = where.get(one, [])
-            for found in numbers[bisect_left(numbers, number) :][:MOST_LOOKED_FOR]:
-                if following(other, found + 1, 2) >= 0:
-                    return found
-        return number
-
-    at = 0
-    for block in page.blocks:
-        said, plain, last = block.text.text, Plain(), 0
-        words = list(_WORD.finditer(said))
-        at = start([word[0] for word in words[:20]], at) if block.kind != "row" else at
-        for word in words:
-            if (number := following(word[0], at, NEAR)) >= 0:
-                plain.add(said[last : word.start()], max(0, places[number] - min(2, word.start() - last)))
-                plain.add(word[0], places[number])
-                last, at = word.end(), number + 1
-        rest = places[at - 1] + len(words[-1][0]) if places and words else 0
-        plain.add(said[last:], max(0, min(rest, len(text) - len(said[last:]))))
-        block.text, block.span = plain, None
 
 
 ROW_READERS: dict[str, Callable[[FoundFile], Iterator[Page]]] = {

@@ -11,51 +11,31 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kbgym.corpus.blocks import Block, Broken, Page, Plain, folded, row_text
-from kbgym.corpus.fields import Node, Number, Pairs, add_fields, field_page, json_values, tree_of
+from kbgym.corpus.blocks import Block, Broken, Page, folded, row_text
+from kbgym.corpus.fields import Number, Pairs, add_fields, field_page, json_values, tree_of
 from kbgym.corpus.files import FoundFile, read_rows, read_text
+from kbgym.corpus.html import escaped, guarded
+from kbgym.corpus.markdown import read_markdown
 
 QUESTIONS = "it holds questions and answers, which must not be documents; give it with --questions"
 
-_GAP = re.compile(r"\n[ \t]*\n\s*")
 _FIRST = re.compile(r"\s*(\S[^\n]{0,98}[^\s.!?:;,…])[ \t]*\n[ \t]*\n")
 _ITEM = re.compile(r"[ \t]*(?:[-*•‣+]|\d{1,3}[.)])[ \t]+(?=\S)")
 
 
 def read_text_file(text: str) -> Page:
-    """Read paragraphs and list items; a short first line is the title."""
+    """Read paragraphs and list items, as Markdown without markup; a short first line is the title."""
     first = _FIRST.match(text)
-    page = Page(folded(first[1]) if first else "")
-    at = first.end() if first else 0
-    introduction: Block | None = None
-    for gap in [*_GAP.finditer(text), None]:
-        end = gap.start() if gap else len(text)
-        for start, stop, item in _parts(text, at, end):
-            plain = Plain()
-            plain.add(text[start:stop], start)
-            if plain.text.strip():
-                page.blocks.append(Block("item" if item else "sentence", plain, under=introduction if item else None))
-                if not item:
-                    introduction = page.blocks[-1] if plain.text.rstrip().endswith(":") else None
-                elif introduction:
-                    introduction.introduces = True
-        at = gap.end() if gap else end
+    lines = text[first.end() :].split("\n") if first else text.split("\n")
+    marks = [_ITEM.match(line) for line in lines]
+    page = read_markdown(
+        "\n".join(
+            f"- {escaped(line[mark.end() :])}" if mark else guarded(escaped(line.strip()))
+            for line, mark in zip(lines, marks, strict=True)
+        )
+    )
+    page.title = folded(first[1]) if first else ""
     return page
-
-
-def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    item = False
-    at = start
-    while at < end:
-        line_end = text.find("\n", at, end)
-        mark = _ITEM.match(text, at, end)
-        if mark:
-            if start < at:
-                yield start, at, item
-            start, item = mark.end(), True
-        at = end if line_end < 0 else line_end + 1
-    if start < end:
-        yield start, end, item
 
 
 def read_jsonl(file: FoundFile) -> Iterator[Page]:
@@ -107,7 +87,9 @@ def _object_page(value: Any, span: tuple[int, int], where: str) -> Page:
     if not isinstance(said.get("text", ""), str) or (isinstance(said.get("text"), Number)):
         raise Broken(f"{where}`text` is no text")
     title = said.get("title") or said.get("name") if "text" not in said else said.get("title")
-    page = _page(title if isinstance(title, str) else "", said.get("text", ""), *span)
+    text = said.get("text", "")
+    blocks = [Block("sentence", text, span=span)] if text.strip() else []
+    page = Page(folded(title) if isinstance(title, str) else "", blocks)
     rest = Pairs(pair for pair in value if pair[0] != "text" and not (pair[0] == "title" and pair[1] == title))
     add_fields(page, [tree_of(rest, span)], span[1] - span[0], span)
     return page
@@ -141,21 +123,8 @@ def _table_page(headers: list[str], names: list[str], row: list[str], start: int
     if len(row) > len(headers):
         raise Broken(f"a row has {len(row)} cells, and there are {len(headers)} headers")
     if "text" in names:
-        named = dict(zip(names, row, strict=False))
-        page = _page(named.get("title", ""), named.get("text", ""), start, end)
-        rest = [
-            (header, Node(cell, span=(start, end)))
-            for header, name, cell in zip(headers, names, row, strict=False)
-            if name not in ("text", "title") and cell.strip()
-        ]
-        add_fields(page, [Node(items=rest)], sum(map(len, row)) + sum(map(len, headers)), (start, end))
-        return page
-    plain = Plain()
-    plain.add(row_text(headers, [folded(cell) for cell in row]), start)
-    return Page("", [Block("row", plain, span=(start, end), whole=True)])
-
-
-def _page(title: str, text: str, start: int, end: int) -> Page:
-    plain = Plain()
-    plain.add(text, start)
-    return Page(folded(title), [Block("sentence", plain, span=(start, end))] if text.strip() else [])
+        keys = [name if name in ("text", "title") else header for name, header in zip(names, headers, strict=True)]
+        cells = Pairs((key, cell) for key, cell in zip(keys, row, strict=False) if cell.strip())
+        return _object_page(cells, (start, end), "")
+    said = row_text(headers, [folded(cell) for cell in row])
+    return Page("", [Block("row", said, span=(start, end), whole=True)])

@@ -109,6 +109,11 @@ def normalised(text: str) -> str:
     return " ".join(_TOKEN.findall(text.casefold()))
 
 
+def says(text: str, words: str) -> bool:
+    """Return True if a text has these words in this order."""
+    return f" {normalised(words)} " in f" {normalised(text)} "
+
+
 def near_duplicates(texts: Sequence[str]) -> list[Pair]:
     """Return all pairs of near-duplicates in order. Equal texts are each paired with the first of them."""
     found: list[Pair] = []

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.corpus.blocks import Block, Page
+from kbgym.corpus.blocks import Block, Page, Places
 from kbgym.errors import Missing
 from kbgym.sanitize import is_plain, sanitize
 from kbgym.worlds.world import Source
@@ -166,14 +166,17 @@ class Statement(msgspec.Struct):
     block: int = 0
 
 
-def statements(page: Page, file: str, title: str, language: str, number: int = 0) -> tuple[list[Statement], int]:
+def statements(
+    page: Page, file: str, title: str, language: str, number: int, places: Places
+) -> tuple[list[Statement], int]:
     """Return a page's statements in order, and the number of sentences truncated for length."""
-    return _Reader(page, file, clean(title), language, number).read()
+    return _Reader(page, file, clean(title), language, number, places).read()
 
 
 class _Reader:
-    def __init__(self, page: Page, file: str, title: str, language: str, number: int) -> None:
+    def __init__(self, page: Page, file: str, title: str, language: str, number: int, places: Places) -> None:
         self.page, self.file, self.title, self.language, self.number = page, file, title, language, number
+        self.places = places
         self.found: list[Statement] = []
         self.cut = 0
         self.last_of: dict[int, str] = {}  # the last sentence of a block that may introduce others
@@ -184,7 +187,9 @@ class _Reader:
         return self.found, self.cut
 
     def _block(self, block: Block, number: int) -> None:
-        text, label = block.text.text, clean(block.label)
+        text, label = block.text, clean(block.label)
+        if block.span:
+            self.places.skip(block.span[1])
         spans = [(0, len(text))] if block.whole else split(text, self.language, block.solid)
         if not spans:
             return
@@ -204,7 +209,7 @@ class _Reader:
                     own += self._notes(block, first, last)
                     part = f"(part {piece} of {len(parts)}) " if len(parts) > 1 and block.kind == "code" else ""
                     prefix = context(self.title, sections) + lead + part
-                    source = Source(self.file, *(block.span or block.text.span(first, last)))
+                    source = Source(self.file, *(block.span or self.places.find(block.words or text[first:last])))
                     links = [target for at, target in block.links if first <= at < last]
                     where = (self.title, sections, lead, label, part, (), self.number, number)
                     self.found.append(Statement(own, prefix, block.kind, source, links, *where))

@@ -22,9 +22,9 @@ from kbgym.gym.actions import Action, LinkMany, Unlink
 from kbgym.gym.environment import apply
 from kbgym.gym.tools import MOST_TARGETS
 from kbgym.store import Store
-from kbgym.trace.events import Acted, Began, Ended, Event, Imported, Noted
+from kbgym.trace.events import Acted, Began, Ended, Event, Imported, Noted, committed
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.replay import committed, follow_import
+from kbgym.trace.replay import follow_import
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import Document, World
 
@@ -78,7 +78,7 @@ def reimport(place: Path, world: World) -> Reimport:
         raise BadInput(f"{place} was not made from this corpus: they have no document in common.")
     changed = changes(known.values(), world.documents)
     store = folder.store()
-    iteration = folder.reading.iteration if folder.reading else 0
+    iteration = folder.iteration
     if not changed:
         return Reimport(iteration)
     affected = affected_indexes(store, changed)

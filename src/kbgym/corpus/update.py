@@ -14,12 +14,11 @@ from itertools import product
 import msgspec
 
 from kbgym.corpus.documents import document_id
-from kbgym.corpus.splits import normalised
+from kbgym.corpus.splits import says
 from kbgym.worlds.world import Document, Question
 
 ALIKE = 0.5
 WINDOW = 8  # how far a modified sentence is searched for around its old position
-UNMISTAKABLE = 20  # minimum characters of a text that is recognised in any file
 MOST_COMPARED = 10_000  # pairs of a removed file and an added one
 
 
@@ -67,17 +66,16 @@ def keep_ids(old: Sequence[Document], new: Sequence[Document], own: Mapping[str,
     `own` maps new documents to their texts without context, which may change while the document stays the same.
     """
     match = _Match(old, new, own or {})
-    match.pair(lambda one: (_file(one), one.text))
+    match.pair(lambda one: (file_of(one), one.text))
     match.pair(lambda one: one.text)
     match.pair(lambda one: one.id)  # derived from the file and the text without its context
     renamed = _renamed_files(old, new, match.found)
     partner = {after: before for before, after in renamed.items()}
-    match.pair_endings(partner)
     match.pair_modified(partner)
     return Kept(_with_ids(new, match.found, {document.id for document in old}), renamed)
 
 
-def _file(document: Document) -> str:
+def file_of(document: Document) -> str:
     return document.source.file if document.source else ""
 
 
@@ -104,36 +102,20 @@ class _Match:
                 del there[id]
                 self.found[document.id] = id
 
-    def pair_endings(self, partner: Mapping[str, str]) -> None:
-        """Pair documents that differ in their context only: in the same file, or if only one old document fits."""
-        before, after = self._left()
-        endings: dict[str, list[Document]] = {}
-        for document in before:
-            endings.setdefault(document.text[-UNMISTAKABLE:], []).append(document)
-        taken: set[str] = set()
-        for document in after:
-            own, file = self.own.get(document.id, document.text), _file(document)
-            there = endings.get(own[-UNMISTAKABLE:], []) if len(own) >= UNMISTAKABLE else []
-            fits = [one for one in there if one.text.endswith(own) and one.id not in taken]
-            near = [one for one in fits if _file(one) == partner.get(file, file)]
-            if near or len(fits) == 1:
-                self.found[document.id] = (near or fits)[0].id
-                taken.add(self.found[document.id])
-
     def pair_modified(self, partner: Mapping[str, str]) -> None:
         """Pair similar documents that have the same neighbours in a file."""
         taken = set(self.found.values())
         gaps: dict[tuple[str, str], list[Document]] = {}
         anchors: dict[str, str] = {}
         for document in self.old:
-            file = _file(document)
+            file = file_of(document)
             if document.id in taken:
                 anchors[file] = document.id
             else:
                 gaps.setdefault((file, anchors.get(file, "")), []).append(document)
         anchors = {}
         for document in self.new:
-            file = partner.get(_file(document), _file(document))
+            file = partner.get(file_of(document), file_of(document))
             if document.id in self.found:
                 anchors[file] = self.found[document.id]
                 continue
@@ -175,7 +157,7 @@ def _renamed_files(old: Sequence[Document], new: Sequence[Document], found: Mapp
 def _by_file(documents: Iterable[Document]) -> dict[str, list[Document]]:
     files: dict[str, list[Document]] = {}
     for document in documents:
-        files.setdefault(_file(document), []).append(document)
+        files.setdefault(file_of(document), []).append(document)
     return files
 
 
@@ -214,25 +196,6 @@ def _with_ids(new: Sequence[Document], match: Mapping[str, str], old: set[str]) 
     )
 
 
-def keep_links(
-    old: Iterable[Document], new: Sequence[Document], dead: Mapping[str, int]
-) -> tuple[tuple[Document, ...], int]:
-    """Keep links to renamed pages; return the documents and the number of such links.
-
-    `dead` is the number of broken links per document. If the document had links to documents that still exist and are
-    otherwise unaccounted for, those are the broken links: a file was renamed, and this one uses its old name.
-    """
-    before = {document.id: document.links for document in old}
-    here = {document.id for document in new}
-    made, count = list[Document](), 0
-    for document in new:
-        missing = [id for id in before.get(document.id, ()) if id in here and id not in document.links]
-        kept = tuple(missing[: dead.get(document.id, 0)])
-        count += len(kept)
-        made.append(msgspec.structs.replace(document, links=document.links + kept) if kept else document)
-    return tuple(made), count
-
-
 # -- support documents of questions -----------------------------------------------------------------------------------
 
 
@@ -261,8 +224,8 @@ def doubtful(
     for question in questions:
         touched = [id for id in question.support if id in before]
         if touched:
-            was = any(_says(before[id], gold) for id in touched for gold in question.golds)
-            still = any(_says(edited.get(id, ""), gold) for id in touched for gold in question.golds)
+            was = any(says(before[id], gold) for id in touched for gold in question.golds)
+            still = any(says(edited.get(id, ""), gold) for id in touched for gold in question.golds)
             found.append(
                 Doubtful(
                     question.id,
@@ -274,10 +237,6 @@ def doubtful(
                 )
             )
     return tuple(found)
-
-
-def _says(text: str, words: str) -> bool:
-    return f" {normalised(words)} " in f" {normalised(text)} "
 
 
 def keep_questions(questions: Iterable[Question], ids: Iterable[str]) -> tuple[tuple[Question, ...], int]:

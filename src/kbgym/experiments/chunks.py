@@ -18,7 +18,6 @@ from kbgym.api.factory import embedder_named
 from kbgym.canonical import Decoder
 from kbgym.errors import BadInput
 from kbgym.experiments.engines import WorkEngine, cut
-from kbgym.gym import environment
 from kbgym.progress import ProgressCallback
 from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for
@@ -40,16 +39,14 @@ _row: Decoder[Row] = Decoder(Row)
 class ExamSetup:
     """The store and the reader of an exam, as a value that can be sent to another process."""
 
-    def __init__(
-        self, store: Store, engine: environment.SearchEngine, settings: Settings, agent: str = "reference"
-    ) -> None:
+    def __init__(self, store: Store, engine: Engine, settings: Settings, agent: str = "reference") -> None:
         """Create a setup; `settings` name the embedder of the engine."""
         if is_model(agent):
             raise BadInput("a model is asked from one process: leave --engine out, and say --concurrency.")
         self.store = store.as_frozen()
         self.settings = settings
         self.agent = agent
-        self._engine: environment.SearchEngine | None = engine
+        self._engine: Engine | None = engine
 
     def __getstate__(self) -> dict[str, Any]:
         """Send exact vectors as one array; memory-mapped ones are opened on every machine.
@@ -64,7 +61,7 @@ class ExamSetup:
         return {**vars(self), "_engine": None, "_index": index, "_how": (engine.kind, engine.beside)}
 
     @property
-    def engine(self) -> environment.SearchEngine:
+    def engine(self) -> Engine:
         if self._engine is None:
             embedder, index = embedder_named(self.settings.embedder), vars(self).pop("_index")
             search, beside = vars(self).pop("_how")

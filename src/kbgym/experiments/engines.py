@@ -6,8 +6,9 @@ An engine yields results as they finish, in any order; callers that need an orde
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, redirect_stdout
 from importlib.util import find_spec
 from typing import Literal, Protocol, TypeVar, get_args
 
@@ -36,36 +37,24 @@ class WorkEngine(Protocol):
         """
 
 
-class Here:
-    """An engine that processes items sequentially in this process."""
+class EngineChoice:
+    """The work engine that a verb was told to use: `local` means none."""
 
-    workers = 1
+    def __init__(self, name: Name, workers: int | None = None, address: str | None = None) -> None:
+        """Raise an error if the options do not fit the engine."""
+        if name != "ray" and (workers or address):
+            raise BadInput("workers and address are settings of Ray; they need --set engine=ray.")
+        if name == "ray" and find_spec("ray") is None:
+            raise Missing("--set engine=ray needs Ray; run `pip install 'kbgym[ray]'`.")
+        self.is_here = name == "local"
+        self._chosen = (name, workers, address)
 
-    def run(self, work: Callable[[S, T], R], shared: S, items: Iterable[T]) -> Iterator[R]:
-        for item in items:
-            yield work(shared, item)
-
-
-@contextmanager
-def opened(name: Name, workers: int | None = None, address: str | None = None) -> Iterator[WorkEngine]:
-    """Yield the engine of this name and close it at the end."""
-    check(name, workers, address)
-    if name == "local":
-        yield Here()
-        return
-    engine = plugins.load("kbgym.engines", name)(workers, address)
-    try:
-        yield engine
-    finally:
-        engine.close()
-
-
-def check(name: Name, workers: int | None, address: str | None) -> None:
-    """Raise an error if the options of an engine are invalid, before any work."""
-    if name != "ray" and (workers or address):
-        raise BadInput("workers and address are settings of Ray; they need --set engine=ray.")
-    if name == "ray" and find_spec("ray") is None:
-        raise Missing("--set engine=ray needs Ray; run `pip install 'kbgym[ray]'`.")
+    @contextmanager
+    def opened(self) -> Iterator[WorkEngine]:
+        """Yield the engine and close it at the end. Ray prints messages about lost workers, so stdout is redirected."""
+        name, *how = self._chosen
+        with redirect_stdout(sys.stderr), closing(plugins.load("kbgym.engines", name)(*how)) as engine:
+            yield engine
 
 
 def cut(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -22,24 +22,19 @@ from typing import Any, Literal
 
 import msgspec
 
+from kbgym import canonical
 from kbgym.agents.external.agent import KEPT
 from kbgym.agents.llm.connect import Models, is_model
 from kbgym.agents.registry import make_agent
 from kbgym.api import teach, trainer_for
 from kbgym.api.factory import CASSETTE, agent_of, agents_named, embedder_named, models_for, settings_with
-from kbgym.canonical import (
-    atomic_dir,
-    check_name,
-    pretty,
-    read_lines,
-    read_value,
-    write_lines,
-    write_whole,
-)
+from kbgym.baselines.arm import Summarise
+from kbgym.baselines.written import Summariser
 from kbgym.errors import BadInput, Damaged
 from kbgym.experiments.controls import controlled
-from kbgym.gym.environment import RANKINGS, SearchEngine
+from kbgym.gym.environment import RANKINGS
 from kbgym.search.base import search_named
+from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for
 from kbgym.store import Store
 from kbgym.sync import run_sync
@@ -158,11 +153,11 @@ class Prepared(msgspec.Struct, frozen=True):
     """An arm's store, its search engine, and the facts about it to record."""
 
     store: Store
-    engine: SearchEngine
+    engine: Engine
     about: Mapping[str, Any]
 
 
-Prepare = Callable[[str, World, str, int], Prepared]  # arm, world, embedder's name, seed
+Prepare = Callable[[str, World, str, int, Summarise | None], Prepared]  # arm, world, embedder's name, seed, writer
 StatusCallback = Callable[[str], None]
 Connect = Callable[..., AbstractContextManager[Models | None]]  # names, and the place of their recorded replies
 
@@ -225,19 +220,19 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
         )
     elif folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no experiment; choose another --out.")
-    with write_whole(file) as scratch:
-        scratch.write_text(pretty(plan), encoding="utf-8")
+    with canonical.write_whole(file) as scratch:
+        scratch.write_text(canonical.pretty(plan), encoding="utf-8")
     return plan
 
 
 def read_plan(folder: Path) -> Plan:
     if not (folder / FILE).exists():
         raise BadInput(f"{folder} is not an experiment: it has no {FILE}.")
-    plan = read_value(folder / FILE, Plan)
+    plan = canonical.read_value(folder / FILE, Plan)
     if not plan.trainings or not plan.seeds:
         raise Damaged(f"{folder / FILE}: it has no training, or no seed.")
     for name in (*(training.name for training in plan.trainings), *plan.arms):
-        check_name(folder / FILE, name)
+        canonical.check_name(folder / FILE, name)
     return plan
 
 
@@ -313,7 +308,7 @@ class SeedRun:
             world, settings, begins = controlled(world, training.control, settings)
         if training.begins:
             if not (folder / "run.json").exists():
-                begins = self.prepare(training.begins, self.world, self.plan.embedder, self.seed).store
+                begins = self.prepare(training.begins, self.world, self.plan.embedder, self.seed, None).store
             said = f"{training.begins} {begins.fingerprint[:16]}" if begins is not None else Run(folder).settings.begins
             settings = msgspec.structs.replace(settings, begins=said)
         run = Run.open_or_create(folder, world, settings, begins)
@@ -329,15 +324,16 @@ class SeedRun:
         place = self.folder / "probe"
         if not place.exists():
             probe = gradient(self.world, trained, self.plan.n, self.seed, also)
-            with atomic_dir(place) as folder:
+            with canonical.atomic_dir(place) as folder:
                 for name, questions in probe.groups.items():
-                    write_lines(folder / f"{name}.jsonl", questions)
-                checked = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
-                (folder / "probe.json").write_text(pretty({**checked, "order": list(probe.groups)}), encoding="utf-8")
-        order = read_value(place / "probe.json", _Probed).order
+                    canonical.write_lines(folder / f"{name}.jsonl", questions)
+                checked: dict[str, Any] = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
+                checked["order"] = list(probe.groups)
+                (folder / "probe.json").write_text(canonical.pretty(checked), encoding="utf-8")
+        order = canonical.read_value(place / "probe.json", _Probed).order
         for name in order:
-            check_name(place / "probe.json", name)
-        return {name: tuple(read_lines(place / f"{name}.jsonl", Question)) for name in order}
+            canonical.check_name(place / "probe.json", name)
+        return {name: tuple(canonical.read_lines(place / f"{name}.jsonl", Question)) for name in order}
 
     def _asked(self, questions: int) -> list[Question]:
         """Return the training questions of a training of this size."""
@@ -347,18 +343,23 @@ class SeedRun:
     def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
         sheets = self._sheets(arm, groups, lessons=arm == "flat", ends=arm == "flat")
         note = self.folder / "arms" / f"{arm}.json"
-        if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not sheets):
+        if note.exists() and ("skipped" in canonical.read_value(note, dict[str, Any]) or not sheets):
             return
         self.tick(f"{arm}: building")
         note.parent.mkdir(exist_ok=True)
+        # As in the paper, the model that plays also writes the summaries of GraphRAG's communities.
+        writer = self.plan.reader if arm == "graphrag" and self.plan.reader.startswith("llm:") else "rule"
         try:
-            prepared = self.prepare(arm, self.world, self.plan.embedder, self.seed)
+            with self.connect([writer], cassette=note.with_suffix(f".{CASSETTE}")) as models:
+                summarise = Summariser(models, writer, models.options.concurrency) if models else None
+                prepared = self.prepare(arm, self.world, self.plan.embedder, self.seed, summarise)
         except BadInput as refusal:  # this kind of world does not support the arm
-            note.write_text(pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
+            note.write_text(canonical.pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
             return
         settings = msgspec.structs.replace(self.plan.trainings[0].settings, ranking="paper")
         self._examine(arm, prepared.store, prepared.engine, sheets, settings)
-        note.write_text(pretty(prepared.about), encoding="utf-8")
+        written = {"tokens": summarise.tokens, "agent": writer} if summarise else {}
+        note.write_text(canonical.pretty({**prepared.about, **written}), encoding="utf-8")
 
     def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
         """Examine the final store of a training run and earlier ones, obtained by replay."""
@@ -393,9 +394,7 @@ class SeedRun:
         settings = msgspec.structs.replace(self._settings(self.plan.trainings[0]), epochs=1)
         return sorted((question for _, question in schedule(self.world, settings)), key=lambda one: one.id)
 
-    def _examine(
-        self, arm: str, store: Store, engine: SearchEngine, sheets: Sequence[AskedSet], settings: Settings
-    ) -> None:
+    def _examine(self, arm: str, store: Store, engine: Engine, sheets: Sequence[AskedSet], settings: Settings) -> None:
         """Run exams with the budget and memory of the training, or of the first training for other arms."""
         about = description_for_prompt(self.world, keys=False)
         for sheet in sheets:

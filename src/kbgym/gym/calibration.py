@@ -16,10 +16,10 @@ _CANDIDATES = 10  # indexes searched for one that was made from other words
 def calibrate(environment: Environment, questions: Iterable[tuple[str, Collection[str]]]) -> float | None:
     """Return the threshold at which slots show the most evidence; None if no question can tell.
 
-    `questions` are texts with their supports. The value of a slot is the share of the supports that it shows, or -`COST`
-    if it shows none. Evidence that the page shows anyway counts too: a right index for this wording is one for other
-    wordings. An index with the question's own text is excluded, because it is not informative about other wordings.
-    Where slots cost more than they show, only an index that matches better than all of theirs is shown.
+    `questions` are texts with their supports. The value of a slot is the share of the supports that it shows, or
+    -`COST` if it shows none. Evidence that the page shows anyway counts too: a right index for this wording is one for
+    other wordings. An index with the question's own text is excluded, because it is not informative about other
+    wordings. Where slots cost more than they show, only an index that matches better than all of theirs is shown.
     """
     valued = sorted((one for text, support in questions if (one := _value(environment, text, support))), reverse=True)
     best, total, threshold = 0.0, 0.0, round(valued[0][0] + MARGIN, 4) if valued else None
@@ -36,8 +36,9 @@ def _value(environment: Environment, text: str, support: Collection[str]) -> tup
     trained, store = environment.engine.trained, environment.store
     if trained is None or not support:
         return None
+    own = text.casefold().rstrip(" ?.!")  # as an alias begins
     hits = trained.match(text, _CANDIDATES)
-    hit = next((hit for hit in hits if text.casefold() not in store[hit[0]].text.casefold()), None)
+    hit = next((hit for hit in hits if own not in store[hit[0]].text.casefold()), None)
     if hit is None:
         return None
     shown = set(support).intersection(learnt_from(store, hit[0]).targets)

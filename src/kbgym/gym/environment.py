@@ -7,43 +7,12 @@ replay. Both use the same function, so a replay cannot diverge from the original
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
-from kbgym.gym.actions import (
-    Action,
-    Add,
-    Added,
-    Answer,
-    Answered,
-    Correct,
-    Corrected,
-    Delete,
-    Deleted,
-    Done,
-    Edit,
-    Edited,
-    Error,
-    Finished,
-    Found,
-    Invalid,
-    Learnt,
-    Link,
-    Linked,
-    LinkMany,
-    Merged,
-    Observation,
-    Opened,
-    Read,
-    Result,
-    Search,
-    Unlink,
-    Unlinked,
-    changed_in,
-    shown_by,
-)
+from kbgym.gym import actions
+from kbgym.gym.actions import Action, Learnt, Observation, Opened, Result, changed_in, shown_by
 from kbgym.gym.links import page_of_links
 from kbgym.gym.observations import Observations, observe
 from kbgym.gym.tools import PAGE_SIZE, Role, check
@@ -51,6 +20,9 @@ from kbgym.index_keys import RuleJudge, same_key
 from kbgym.search.ranking import corrections_first, page_apart, whole_ranking
 from kbgym.store import Refused, Store
 from kbgym.store.guard import NEIGHBOURS, Judge, SameIndex, Verdict, verdict
+
+if TYPE_CHECKING:  # replay uses this module without numpy
+    from kbgym.search.engine import Engine
 
 
 class Nearest(msgspec.Struct, frozen=True):
@@ -66,7 +38,7 @@ Advice = Nearest | Opened | Verdict | None
 def advice_of(result: Result, verdict: Verdict | None) -> Advice:
     """Return the advice that led to a recorded result."""
     match result:
-        case Found(ids, _, learnt):
+        case actions.Found(ids, _, learnt):
             return Nearest(ids, learnt)
         case Opened(pages=pages, near=near) if pages or near:
             return result
@@ -97,44 +69,10 @@ class Step(msgspec.Struct, frozen=True):
     verdict: Verdict | None = None
 
 
-class SearchEngine(Protocol):
-    """The search engine of an environment. `prepare` embeds texts that will be searched or put.
-
-    `trained` is the engine of the index documents under the ranking `slot`, made by `set_apart`. Its `match` returns
-    the best of them with scores that are comparable between queries. `beside` are the documents before and after each
-    document on its page of the source.
-    """
-
-    @property
-    def trained(self) -> TrainedEngine | None: ...
-    @trained.setter
-    def trained(self, engine: None) -> None: ...
-    @property
-    def beside(self) -> Mapping[str, tuple[str, ...]]: ...
-
-    async def prepare(self, texts: Iterable[str]) -> None: ...
-    def search(self, query: str, offset: int, limit: int) -> list[tuple[str, float]]: ...
-    def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[tuple[str, float]]: ...
-    def put(self, id: str, text: str) -> None: ...
-    def remove(self, id: str) -> None: ...
-    def set_apart(self, texts: Sequence[tuple[str, str]]) -> None: ...
-
-
-class TrainedEngine(Protocol):
-    """The search engine of the index documents."""
-
-    def match(self, query: str, limit: int) -> list[tuple[str, float]]: ...
-    def put(self, id: str, text: str) -> None: ...
-    def remove(self, id: str) -> None: ...
-    def ids(self) -> Iterable[str]: ...
-    def __contains__(self, id: object) -> bool: ...
-    def __len__(self) -> int: ...
-
-
 def texts_in(action: Action) -> tuple[str, ...]:
     """Return the texts of an action that need vectors: those it searches for or writes."""
     match action:
-        case Search(text) | Add(text) | Edit(_, text) | Correct(text):
+        case actions.Search(text) | actions.Add(text) | actions.Edit(_, text) | actions.Correct(text):
             return (text,)
     return ()
 
@@ -144,14 +82,14 @@ def apply(store: Store, action: Action, advice: Advice = None) -> Result:
     try:
         return _apply(store, action, advice)
     except Refused as refusal:
-        return Error(str(refusal))
+        return actions.Error(str(refusal))
 
 
 def _apply(store: Store, action: Action, advice: Advice) -> Result:
     match action:
-        case Search(_, page):
+        case actions.Search(_, page):
             return _found(store, page, advice if isinstance(advice, Nearest) else Nearest(()))
-        case Read(id, page):
+        case actions.Read(id, page):
             links = store.get(id).links
             if not isinstance(advice, Opened):
                 if page > 1:
@@ -162,59 +100,54 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
             if not all(other in store for other in advice.near):
                 raise Refused("a document beside it is gone.")
             return advice
-        case Answer():
-            return Answered()
-        case Add(text):
+        case actions.Answer():
+            return actions.Answered()
+        case actions.Add(text):
             duplicate = _duplicate(store, text, None, advice)
             if duplicate is not None and not store.frozen:
-                return Merged(duplicate)
-            return Added(store.add(text))
-        case Edit(id, text):
+                return actions.Merged(duplicate)
+            return actions.Added(store.add(text))
+        case actions.Edit(id, text):
             store.get(id)
             duplicate = _duplicate(store, text, id, advice)
             if duplicate is not None:
                 store.merge(duplicate, id)
-                return Merged(duplicate, gone=id)
+                return actions.Merged(duplicate, gone=id)
             store.edit(id, text)
-            return Edited(id)
-        case Delete(id):
+            return actions.Edited(id)
+        case actions.Delete(id):
             store.delete(id)
-            return Deleted(id)
-        case Link(source, target):
+            return actions.Deleted(id)
+        case actions.Link(source, target):
             store.get(target)
-            linking = store.link(source, (target,))
-            if linking.itself:
+            linked = actions.Linked(source, *store.link(source, (target,)))
+            if linked.itself:
                 raise Refused("a document cannot link to itself.")
-            if linking.already:
+            if linked.already:
                 raise Refused(f"{source} already links to {target}.")
-            return Linked(source, linking.linked)
-        case LinkMany(source, targets):
-            linking = store.link(source, targets)
-            return Linked(source, linking.linked, linking.unknown, linking.already, linking.itself)
-        case Unlink(source, target):
+            return linked
+        case actions.LinkMany(source, targets):
+            return actions.Linked(source, *store.link(source, targets))
+        case actions.Unlink(source, target):
             store.unlink(source, target)
-            return Unlinked(source, target)
-        case Correct(text, supersedes):
-            return _corrected(store, text, supersedes)
-        case Done():
-            return Finished()
-        case Invalid(_, reason):
+            return actions.Unlinked(source, target)
+        case actions.Correct(text, supersedes):
+            if (same := store.same_text(text)) is not None:
+                raise Refused(f"[{same}] says this already.")
+            id = store.correct(text, supersedes)
+            return actions.Corrected(id, store[id].links)
+        case actions.Done():
+            return actions.Finished()
+        case actions.Invalid(_, reason):
             raise Refused(reason)
 
 
-def _corrected(store: Store, text: str, supersedes: tuple[str, ...]) -> Corrected:
-    if (same := store.same_text(text)) is not None:
-        raise Refused(f"[{same}] says this already.")
-    id = store.correct(text, supersedes)
-    return Corrected(id, store[id].links)
-
-
-def _found(store: Store, page: int, near: Nearest) -> Found:
+def _found(store: Store, page: int, near: Nearest) -> actions.Found:
     if not near.ids and page > 1:
         raise Refused(f"there is no page {page}; the results end before it.")
     for one in near.learnt:
         _check_learnt(store, one)
-    return Found(tuple(store.get(id).id for id in near.ids), page, near.learnt)
+    return actions.Found(tuple(store.get(id).id for id in near.ids), page, near.learnt)
 
 
 def learnt_from(store: Store, index: str) -> Learnt:
@@ -253,7 +186,7 @@ class Environment:
     def __init__(
         self,
         store: Store,
-        engine: SearchEngine,
+        engine: Engine,
         judge: Judge | None = None,
         ranking: Ranking = "paper",
         observations: Observations = "paper",
@@ -303,19 +236,31 @@ class Environment:
 
     async def _advise(self, action: Action) -> Advice:
         match action:
-            case Search(query, page):
+            case actions.Search(query, page):
                 return Nearest(tuple(self.page(query, page)), self.learnt(query) if page == 1 else ())
-            case Read(id, page, about) if id in self.store and (self.observations == "rich" or page > 1 or about):
+            case actions.Read(id, page, about) if id in self.store:
+                if self.observations != "rich" and page == 1 and not about:
+                    return None
                 found = page_of_links(self.store, id, page, about)
                 near = tuple(other for other in self.engine.beside.get(id, ()) if other in self.store)
                 if found is None and page == 1 and near:
                     found = Opened(id, self.store[id].links)
                 return found and msgspec.structs.replace(found, near=near)
-            case Add(text) if not self.store.frozen and self.store.same_text(text) is None:
-                return await self._judged(text, ())
-            case Edit(id, text) if not self.store.frozen and self.store.same_text(text, other_than=id) is None:
-                return await self._judged(text, (id,))
-        return None
+        return await self.judged(action)
+
+    async def judged(self, action: Action) -> Verdict | None:
+        """Return the guard's verdict on a sentence to be written; None for other actions and texts already stored."""
+        match action:
+            case actions.Add(text):
+                exclude: tuple[str, ...] = ()
+            case actions.Edit(id, text):
+                exclude = (id,)
+            case _:
+                return None
+        if self.store.frozen or self.store.same_text(text, *exclude) is not None:
+            return None
+        near = self.engine.nearest(text, NEIGHBOURS, exclude)
+        return await verdict(text, near, self.text_of, self.judge, self.same_index)
 
     def page(self, query: str, page: int) -> list[str]:
         """Return the ids on a page of results."""
@@ -344,39 +289,34 @@ class Environment:
     def _is_authored(self, id: str) -> bool:
         return self.store[id].flag == "authored"
 
-    async def _judged(self, text: str, exclude: tuple[str, ...]) -> Verdict:
-        near = self.engine.nearest(text, NEIGHBOURS, exclude)
-        return await verdict(text, near, self.text_of, self.judge, self.same_index)
-
     def sync_to(self, store: Store) -> None:
         """Replace the store with another state and update the search."""
         before, self.store = self.store, store
         for id in store.unlike(before):
-            was, now = self._filed(before, id), self._filed(store, id)
-            if was is not None and (now is None or was[0] is not now[0]):
-                was[0].remove(id)
-            if now is not None and was != now:
-                now[0].put(id, now[1])
+            was = self._engine_of(before, id) if id in before else None
+            now = self._engine_of(store, id) if id in store else None
+            if was is not None and was is not now:
+                was.remove(id)
+            if now is not None and (was is not now or before[id].text != store[id].text):
+                now.put(id, store[id].text)
 
-    def _filed(self, store: Store, id: str) -> tuple[SearchEngine | TrainedEngine, str] | None:
-        """Return the engine that a document of a store belongs to, and its text."""
-        if id not in store:
-            return None
+    def _engine_of(self, store: Store, id: str) -> Engine:
+        """Return the engine that a document of a store belongs to."""
         trained = self.engine.trained
-        return self.engine if trained is None or id not in store.indexes else trained, store[id].text
+        return self.engine if trained is None or id not in store.indexes else trained
 
     def update_index(self, result: Result) -> None:
         """Update the search after an action."""
         match result:
-            case Added(id) | Edited(id) | Corrected(id) if (filed := self._filed(self.store, id)) is not None:
-                filed[0].put(id, self.text_of(id))
-            case Deleted(gone) | Merged(_, str(gone)):
+            case actions.Added(id) | actions.Edited(id) | actions.Corrected(id):
+                self._engine_of(self.store, id).put(id, self.text_of(id))
+            case actions.Deleted(gone) | actions.Merged(_, str(gone)):
                 trained = self.engine.trained
                 (self.engine if trained is None or gone not in trained else trained).remove(gone)
         if self.engine.trained is not None:
             self._move(self.engine, self.engine.trained, result)
 
-    def _move(self, main: SearchEngine, trained: TrainedEngine, result: Result) -> None:
+    def _move(self, main: Engine, trained: Engine, result: Result) -> None:
         """Move documents between the engines if an action changed whether they are index documents."""
         indexes = self.store.indexes
         for id in changed_in(result):
@@ -390,6 +330,6 @@ class Environment:
 
     def _texts_moved(self, action: Action) -> tuple[str, ...]:
         """Return the texts that an action may move between the engines."""
-        if self.engine.trained is None or not isinstance(action, Link | LinkMany | Unlink):
+        if self.engine.trained is None or not isinstance(action, actions.Link | actions.LinkMany | actions.Unlink):
             return ()
         return (self.text_of(action.source),) if action.source in self.store else ()

@@ -11,9 +11,12 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from kbgym.sanitize import number_in
+
+if TYPE_CHECKING:
+    from kbgym.worlds.world import Question
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -114,28 +117,15 @@ def abstains(answer: str) -> bool:
 def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
     """Return the best score over the golds; an unanswerable question scores 1 for abstention, else 0."""
     if unanswerable:
-        right = abstains(answer) or any(normalise(gold) and exact(answer, gold) for gold in golds)
-        return Grade(float(right), float(right))
+        abstained = abstains(answer) or any(normalise(gold) and exact(answer, gold) for gold in golds)
+        return Grade(float(abstained), float(abstained))
     accepted = [spelling for gold in golds for spelling in _spellings(gold)]
     whole = max((exact(answer, gold) for gold in accepted), default=0.0)
     # The other spellings of a number match only as a whole: "one" is no part of "thirty-one".
     return Grade(max([whole, *(f1(answer, gold) for gold in golds)]), whole)
 
 
-class Gradable(Protocol):
-    """The fields of a question that determine its grading."""
-
-    @property
-    def golds(self) -> Sequence[str]: ...
-    @property
-    def unanswerable(self) -> bool: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def members(self) -> Sequence[str]: ...
-
-
-def grade_question(answer: str | None, question: Gradable) -> Grade:
+def grade_question(answer: str | None, question: Question) -> Grade:
     """Grade the answer to a question. No answer scores 0."""
     if answer is None:
         return Grade(0.0, 0.0)

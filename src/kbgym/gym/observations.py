@@ -14,26 +14,8 @@ from typing import Literal, get_args
 
 from msgspec.structs import replace
 
-from kbgym.gym.actions import (
-    Added,
-    Answered,
-    Corrected,
-    Deleted,
-    Edited,
-    Error,
-    Finished,
-    Found,
-    Learnt,
-    Linked,
-    Look,
-    Merged,
-    Observation,
-    Opened,
-    Result,
-    ShownDocument,
-    Unlinked,
-    shown_by,
-)
+from kbgym.gym import actions
+from kbgym.gym.actions import Learnt, Look, Observation, Opened, Result, ShownDocument, shown_by
 from kbgym.gym.tools import PAGE_SIZE
 
 Observations = Literal["paper", "rich"]
@@ -82,7 +64,7 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
         return f"[{id}] {text_of(id)}"
 
     match result:
-        case Found(ids, _, learnt):
+        case actions.Found(ids, _, learnt):
             shown = "\n".join(line(id) for id in ids) or "Nothing found."
             return _with_slot(shown, ids, learnt, line, text_of)
         case Opened(id, links):
@@ -92,18 +74,18 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
             near = [one for one in result.near if one not in links]
             beside = ["Beside it on its page:", *map(line, near)] if near else []
             return "\n".join([line(id), *beside, said, *(line(target) for target in links)])
-        case Answered():
+        case actions.Answered():
             return "Answer submitted."
-        case Added(id) | Corrected(id):
+        case actions.Added(id) | actions.Corrected(id):
             return f"Added.\n{line(id)}"
-        case Merged(into, gone):
+        case actions.Merged(into, gone):
             folded = f", and [{gone}] was folded into it" if gone else ""
             return f"The store already says this{folded}.\n{line(into)}"
-        case Edited(id):
+        case actions.Edited(id):
             return f"Edited.\n{line(id)}"
-        case Deleted(id):
+        case actions.Deleted(id):
             return f"Deleted [{id}] and every link to it."
-        case Linked(source, linked, unknown, already, itself):
+        case actions.Linked(source, linked, unknown, already, itself):
             parts = [f"Linked [{source}] to {len(linked)} document{'' if len(linked) == 1 else 's'}."]
             if already:
                 parts.append(f"Already linked: {', '.join(already)}.")
@@ -112,20 +94,16 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
             if itself:
                 parts.append("A document cannot link to itself: skipped.")
             return " ".join(parts)
-        case Unlinked(source, target):
+        case actions.Unlinked(source, target):
             return f"Removed the link from [{source}] to [{target}]."
-        case Finished():
+        case actions.Finished():
             return "Done."
-        case Error(message):
+        case actions.Error(message):
             return f"Error: {message}"
 
 
 def _with_slot(
-    shown: str,
-    ids: Sequence[str],
-    learnt: Sequence[Learnt],
-    line: Callable[[str], str],
-    text_of: Callable[[str], str],
+    shown: str, ids: Sequence[str], learnt: Sequence[Learnt], line: Callable[[str], str], text_of: Callable[[str], str]
 ) -> str:
     """Return a page of results followed by its slot; a document already on the page is named by id only."""
     parts, above = [shown], set(ids)
@@ -153,7 +131,7 @@ def _rich(result: Result, look: Look) -> Observation:
     groups = [[_document(id, look) for id in shown_by(result)]]
     shown = "\n".join(map(_line, groups[0]))
     match result:
-        case Found(ids, page, learnt):
+        case actions.Found(ids, page, learnt):
             lines = {document.id: _line(document) for document in groups[0]}
             shown = "\n".join(lines[id] for id in ids)
             if len(ids) < PAGE_SIZE:
@@ -165,10 +143,10 @@ def _rich(result: Result, look: Look) -> Observation:
             linked = "\n\n".join("\n".join(map(_line, group)) for group in groups[1:])
             said = _said_of_page(result) if result.pages > 1 else "It links to:"
             shown = f"{_line(head)}\n{said}\n{linked}"
-        case Merged(_, gone):
+        case actions.Merged(_, gone):
             folded = f", and [{gone}] was folded into it" if gone else ""
             shown = f"The store already says this{folded}.\n{shown}"
-        case Linked(source):
+        case actions.Linked(source):
             shown = f"{render(result, lambda id: look(id)[0])} It has {_count(len(look(source)[1]))} now."
         case _:
             shown = render(result, lambda id: look(id)[0])

@@ -13,21 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from kbgym.gym.actions import (
-    Action,
-    Add,
-    Answer,
-    Correct,
-    Delete,
-    Done,
-    Edit,
-    Invalid,
-    Link,
-    LinkMany,
-    Read,
-    Search,
-    Unlink,
-)
+from kbgym.gym import actions
+from kbgym.gym.actions import Action, Invalid
 from kbgym.sanitize import is_plain
 
 Role = Literal["reader", "curator"]
@@ -65,7 +52,7 @@ TOOLS: dict[str, Tool] = {
     for tool in (
         Tool(
             "search",
-            Search,
+            actions.Search,
             f"The {PAGE_SIZE} documents most similar to a query; further pages cost an action each.",
             {
                 "query": {"type": "string", "description": "What to look for."},
@@ -75,7 +62,7 @@ TOOLS: dict[str, Tool] = {
         ),
         Tool(
             "read",
-            Read,
+            actions.Read,
             "A document with the full text of everything it links to, one level deep.",
             {
                 "id": _ID,
@@ -86,22 +73,22 @@ TOOLS: dict[str, Tool] = {
         ),
         Tool(
             "answer",
-            Answer,
+            actions.Answer,
             "Submit the answer and end the pass. Answer 'unknown' when the store cannot tell.",
             {"text": {"type": "string", "description": "The answer alone: a name, a number, a word."}},
         ),
-        Tool("add", Add, "Write a new document; a near-duplicate is merged instead.", {"text": _TEXT}),
-        Tool("edit", Edit, "Replace a document's text.", {"id": _ID, "text": _TEXT}),
-        Tool("delete", Delete, "Remove a document and every link from or to it.", {"id": _ID}),
-        Tool("link", Link, "One directed link from a document to another.", {"source": _ID, "target": _ID}),
+        Tool("add", actions.Add, "Write a new document; a near-duplicate is merged instead.", {"text": _TEXT}),
+        Tool("edit", actions.Edit, "Replace a document's text.", {"id": _ID, "text": _TEXT}),
+        Tool("delete", actions.Delete, "Remove a document and every link from or to it.", {"id": _ID}),
+        Tool("link", actions.Link, "One directed link from a document to another.", {"source": _ID, "target": _ID}),
         Tool(
             "link_many",
-            LinkMany,
+            actions.LinkMany,
             f"Links from one document to up to {MOST_TARGETS} others for one action; a larger batch is rejected.",
             {"source": _ID, "targets": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_TARGETS}},
         ),
-        Tool("unlink", Unlink, "Remove one directed link.", {"source": _ID, "target": _ID}),
-        Tool("done", Done, "End the curation pass.", {}),
+        Tool("unlink", actions.Unlink, "Remove one directed link.", {"source": _ID, "target": _ID}),
+        Tool("done", actions.Done, "End the curation pass.", {}),
     )
 }
 
@@ -120,7 +107,7 @@ def is_editing(action: Action) -> bool:
 def documents_named(action: Action) -> tuple[str, ...]:
     """Return the ids of the documents that an action names."""
     named = tuple(getattr(action, field) for field in ("id", "source", "target") if hasattr(action, field))
-    return (*named, *action.targets) if isinstance(action, LinkMany) else named
+    return (*named, *action.targets) if isinstance(action, actions.LinkMany) else named
 
 
 def tools_of(role: Role) -> tuple[Tool, ...]:
@@ -157,7 +144,7 @@ def check(action: Action, role: Role) -> Action:
     name = action.__struct_config__.tag
     if isinstance(action, Invalid):
         return Invalid(_plain(str(action.name))[:40], _plain(str(action.reason)))
-    if name not in ROLES[role] and not (isinstance(action, Correct) and role == "curator"):
+    if name not in ROLES[role] and not (isinstance(action, actions.Correct) and role == "curator"):
         return Invalid(str(name), f"there is no tool {name!r} here; the tools are {', '.join(ROLES[role])}.")
     try:  # a policy in Python can put any value into a field, but the trace must stay readable
         action = msgspec.convert(msgspec.to_builtins(action), type(action))
@@ -172,9 +159,9 @@ def check(action: Action, role: Role) -> Action:
     for field in ("id", "source", "target"):
         if (value := getattr(action, field, None)) is not None and not _plain_id(value):
             return Invalid(str(name), f"{field} is not a document's id.")
-    if isinstance(action, Search | Read) and not 1 <= action.page <= MOST_PAGE:
+    if isinstance(action, actions.Search | actions.Read) and not 1 <= action.page <= MOST_PAGE:
         return Invalid(str(name), f"there is no page {_number(action.page)}; pages start at 1.")
-    if isinstance(action, LinkMany):
+    if isinstance(action, actions.LinkMany):
         if not action.targets:
             return Invalid("link_many", "targets is empty; name at least one document.")
         if len(action.targets) > MOST_TARGETS:

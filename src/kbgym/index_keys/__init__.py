@@ -5,19 +5,6 @@ attribute (`job`), all people in a relation to a person (`friend`), or, with `th
 ("Cities of people whose job is tanner"). The vocabulary is English and independent of worlds: callers supply values.
 """
 
-from kbgym.index_keys.recognise import IndexKey, KeyVocabulary, Span, names, worded_key
-from kbgym.index_keys.same import RuleJudge, same_key, signature
-from kbgym.index_keys.vocabulary import tokens, words_of
+from kbgym.index_keys.recognise import IndexKey, KeyVocabulary, RuleJudge, Span, names, same_key, signature, worded_key
 
-__all__ = [
-    "IndexKey",
-    "KeyVocabulary",
-    "RuleJudge",
-    "Span",
-    "names",
-    "same_key",
-    "signature",
-    "tokens",
-    "worded_key",
-    "words_of",
-]
+__all__ = ["IndexKey", "KeyVocabulary", "RuleJudge", "Span", "names", "same_key", "signature", "worded_key"]

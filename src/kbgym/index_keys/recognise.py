@@ -1,4 +1,4 @@
-"""Recognition of the key that a sentence names.
+"""Recognition of the key that a sentence names, and of sentences that say the same.
 
 The value is matched first; the other words must identify the key or carry no meaning. Any other sentence ("Residents of
 X born in 1950", two people, a value and a person) names no key, because a guess could mistake an index for one with
@@ -14,18 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from kbgym.index_keys.vocabulary import (
-    ASKED_BY_WORD,
-    HALVES,
-    KIND_WORDS,
-    PERSON_WORDS,
-    RELATION_OF_WORDS,
-    RELATION_WORDS,
-    TABLES,
-    many,
-    telling,
-    words_of,
-)
+from kbgym.index_keys import vocabulary
+from kbgym.index_keys.vocabulary import many, telling, tokens, words_of
 
 PERSON = "person"
 _MOST_WORDS = 40  # limit on the length of an index sentence
@@ -56,14 +46,14 @@ class Span(NamedTuple):
     value: str
 
 
-_LONGEST = max(map(len, RELATION_OF_WORDS))
-_STATES = frozenset(TABLES["words"]["states"].split())
+_LONGEST = max(map(len, vocabulary.RELATION_OF_WORDS))
+_STATES = frozenset(vocabulary.TABLES["words"]["states"].split())
 
 
 @lru_cache(maxsize=200_000)
 def names(text: str, key: IndexKey) -> bool:
     """Return True if a sentence names this key and nothing else."""
-    words, of = words_of(text), key.kind if key.kind in KIND_WORDS else PERSON
+    words, of = words_of(text), key.kind if key.kind in vocabulary.KIND_WORDS else PERSON
     return any(
         words[start : start + len(form)] == form and _read(words, start, start + len(form), of) == (key.kind, key.then)
         for form in _forms(of, key.value)
@@ -93,8 +83,8 @@ def _read(words: tuple[str, ...], start: int, end: int, of: str) -> tuple[str, s
         return None
     before, after = words[:start], words[end:]
     if of != PERSON:
-        rest = telling((*before, *after)) - KIND_WORDS[of]
-        asked = {ASKED_BY_WORD.get(word) for word in rest}
+        rest = telling((*before, *after)) - vocabulary.KIND_WORDS[of]
+        asked = {vocabulary.ASKED_BY_WORD.get(word) for word in rest}
         if not rest:
             return of, ""
         return (of, then) if len(asked) == 1 and (then := asked.pop()) is not None and then != of else None
@@ -107,16 +97,16 @@ def _read(words: tuple[str, ...], start: int, end: int, of: str) -> tuple[str, s
         if isinstance(word, tuple):
             if then:
                 return None
-            path.append(RELATION_OF_WORDS[word])
-        elif (attribute := ASKED_BY_WORD.get(word)) is not None:
+            path.append(vocabulary.RELATION_OF_WORDS[word])
+        elif (attribute := vocabulary.ASKED_BY_WORD.get(word)) is not None:
             if not path or then not in ("", attribute):
                 return None
             then = attribute
         else:
             rest_of.append(word)
-    if not telling(rest_of) <= (RELATION_WORDS if path else PERSON_WORDS):
+    if not telling(rest_of) <= (vocabulary.RELATION_WORDS if path else vocabulary.PERSON_WORDS):
         return None
-    for general, halves in HALVES.items():
+    for general, halves in vocabulary.HALVES.items():
         if {general, *halves} <= set(path):  # "Siblings of P: brothers, sisters" says one thing twice
             path = [relation for relation in path if relation not in halves]
     return ".".join(path) or PERSON, then
@@ -128,7 +118,7 @@ def _related(words: tuple[str, ...]) -> list[str | tuple[str, ...]]:
     place = 0
     while place < len(words):
         for length in range(min(_LONGEST, len(words) - place), 0, -1):
-            if words[place : place + length] in RELATION_OF_WORDS:
+            if words[place : place + length] in vocabulary.RELATION_OF_WORDS:
                 found.append(words[place : place + length])
                 place += length
                 break
@@ -184,13 +174,13 @@ class KeyVocabulary:
         if len(keys) < 2:
             return next(iter(keys), None)
         # If a word is both a job and a hobby and the context does not decide, use the first.
-        alike = len({key.value for key in keys}) == 1 and all(key.kind in KIND_WORDS for key in keys)
+        alike = len({key.value for key in keys}) == 1 and all(key.kind in vocabulary.KIND_WORDS for key in keys)
         return min(keys, key=lambda key: key.kind) if alike else None
 
 
 # -- without knowing any value ----------------------------------------------------------------------------------------
 
-_who, _shapes = TABLES["shapes"]["who"], TABLES["shapes"]
+_who, _shapes = vocabulary.TABLES["shapes"]["who"], vocabulary.TABLES["shapes"]
 _SHAPES = [
     (kind, re.compile(shape.replace("WHO", _who), re.I))
     for kind in ("job", "hobby", "city", "born")
@@ -210,13 +200,74 @@ def worded_key(text: str) -> IndexKey | None:
             return IndexKey(kind, match[1])
     if match := _OF.fullmatch(sentence):
         said = words_of(match[1])
-        if (relation := RELATION_OF_WORDS.get(said)) is not None:
+        if (relation := vocabulary.RELATION_OF_WORDS.get(said)) is not None:
             return IndexKey(relation, match[2])
-        asked = {ASKED_BY_WORD.get(word) for word in telling(said)}
+        asked = {vocabulary.ASKED_BY_WORD.get(word) for word in telling(said)}
         if len(asked) == 1 and (then := asked.pop()) is not None:
             base = worded_key(match[2])
             return IndexKey(base.kind, base.value, then) if base is not None and not base.then else None
     if match := _POSSESSIVE.fullmatch(sentence):
-        relation = RELATION_OF_WORDS.get(words_of(match[2]))
+        relation = vocabulary.RELATION_OF_WORDS.get(words_of(match[2]))
         return None if relation is None else IndexKey(relation, match[1])
     return None
+
+
+# -- the same index, the same sentence ---------------------------------------------------------------------------------
+# Two indexes of one key are the same index, whatever their words ("Interpreters", "People whose job is interpreter").
+
+_ABOUT = re.compile(
+    r"\A(?:(?:(?:all|everything|documents?|facts?)(?: known)? )?about|(?:an? |the )?(?:index|list|profile) of)"
+    r"(?: all)? ",
+    re.I,
+)
+
+
+def same_key(one: str, other: str) -> bool:
+    """Return True if two sentences are certainly indexes of one key. A bare value is not an index of its holders."""
+    for text, twin in ((one, other), (other, one)):
+        key = worded_key(text)
+        if key is not None and words_of(twin) != words_of(key.value) and names(twin, key):
+            return True
+    bare = [words_of(_ABOUT.sub("", text.strip(), count=1)) for text in (one, other)]
+    return bool(bare[0]) and bare[0] == bare[1] and words_of(one) != words_of(other)
+
+
+class RuleJudge:
+    """Duplicates have the same names and the same words, each in the same order, and the same polarity.
+
+    Stop words do not count, and synonyms in index sentences are treated as one word. In doubt the answer is no: a
+    redundant document costs little, but a wrong merge loses a fact.
+    """
+
+    name = "rule"
+
+    async def duplicate(self, candidate: str, existing: str) -> bool:
+        names, polarity, words = signature(candidate)
+        return bool(names or words) and (names, polarity, words) == signature(existing)
+
+
+_SMALL = frozenset(vocabulary.TABLES["comparison"]["small"].split())
+_NEGATIONS = frozenset(vocabulary.TABLES["comparison"]["negations"].split())
+_SYNONYMS = {word: row.split()[0] for row in vocabulary.TABLES["comparison"]["synonyms"] for word in row.split()}
+
+
+def signature(text: str) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
+    """Return the terms the rule compares: names and signs in order, negation, and other words with synonyms folded."""
+    names: list[str] = []
+    words: dict[str, None] = {}
+    negations = 0
+    for token in tokens(text):
+        word = token.removesuffix("'s").removesuffix("’s")
+        small = word.casefold()
+        if small in _NEGATIONS:
+            negations += 1
+        elif small in _SMALL:
+            continue
+        elif small in _SYNONYMS:
+            words[_SYNONYMS[small]] = None
+        elif word[0].isupper() or not word[0].isalpha() or not (names or words):
+            # The first word of a sentence may be capitalised anyway, so the first that counts is treated as a name.
+            names.append(small)
+        else:
+            words[small] = None
+    return tuple(names), negations % 2, tuple(words)

@@ -83,7 +83,7 @@ HALVES: dict[str, list[str]] = _relations["halves"]
 STEPS: dict[str, list[str]] = _relations["steps"]
 # Derived relations as paths over those that documents state themselves: ("parent", "sister") for an aunt.
 PATHS = {relation: _flat(relation) for relation in STEPS}
-SINGULAR = {
+SINGULAR: dict[str, str] = {
     form: relation for relation in (*_relations["basic"].split(), *PATHS) for form in (relation, plural(relation))
 }
 RELATION_OF_WORDS = {words_of(form): relation for form, relation in {**SINGULAR, **_relations["synonyms"]}.items()}

@@ -10,6 +10,7 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Sequence
 from typing import Any, Self, TypeVar
 
@@ -17,31 +18,31 @@ import msgspec
 
 from kbgym.canonical import decode, encode
 from kbgym.errors import BadInput, Failed
-from kbgym.serving.corrections import Outcome, converted, forget, teach, undo
+from kbgym.serving.clients import ClientSession, DocumentResult, Refusal, Results, SearchQuery
+from kbgym.serving.corrections import LESSONS, Outcome, converted
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.learning.question_log import Refusal
 from kbgym.serving.learning.setup import open_live, open_online
-from kbgym.serving.results import DocumentResult, Results, SearchQuery
-from kbgym.serving.sessions import ClientSession
 
 T = TypeVar("T")
-_LESSONS = {"teach": teach, "forget": forget, "undo": undo}
 _SECONDS = 60.0
 
 
-class Client:
+class Client(ABC):
     """A store to search, read and teach. Use it as a context manager, or call `close`."""
 
     def search(self, query: str, k: int = 5, source_page: str = "", file: str = "") -> list[DocumentResult]:
         """Return the `k` best documents, of one source page or file if given."""
-        raise NotImplementedError
+        return self._search({"query": query, "k": k, "source_page": source_page, "file": file})
 
+    @abstractmethod
     def document(self, id: str) -> DocumentResult:
         """Return a document. Raise BadInput if the id is unknown."""
-        raise NotImplementedError
 
-    def _lesson(self, name: str, arguments: dict[str, Any]) -> Outcome:
-        raise NotImplementedError
+    @abstractmethod
+    def _search(self, query: dict[str, Any]) -> list[DocumentResult]: ...
+
+    @abstractmethod
+    def _lesson(self, name: str, arguments: dict[str, Any]) -> Outcome: ...
 
     def teach(self, question: str, answers: Sequence[str], answer: str = "", note: str = "") -> Outcome:
         """Teach a question's accepted answers; `answer` is the wrong one given before."""
@@ -56,7 +57,7 @@ class Client:
         given = {"iteration": iteration, "everything_since": everything_since, "confirm": confirm}
         return self._lesson("undo", given)
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - nothing has to be closed over HTTP
         """Release the store."""
 
     def __enter__(self) -> Self:
@@ -87,10 +88,8 @@ class HttpClient(Client):
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
 
-    def search(self, query: str, k: int = 5, source_page: str = "", file: str = "") -> list[DocumentResult]:
-        body = {"query": query, "k": k, "source_page": source_page, "file": file}
-        reply = self._send("/v1/search", body)
-        return msgspec.convert(reply["documents"], list[DocumentResult])
+    def _search(self, query: dict[str, Any]) -> list[DocumentResult]:
+        return msgspec.convert(self._send("/v1/search", query)["documents"], list[DocumentResult])
 
     def document(self, id: str) -> DocumentResult:
         return msgspec.convert(self._send(f"/v1/documents/{urllib.parse.quote(id, safe='')}"), DocumentResult)
@@ -147,11 +146,11 @@ class LocalClient(Client):
         except Refusal as refusal:
             raise BadInput(str(refusal)) from None
 
-    def search(self, query: str, k: int = 5, source_page: str = "", file: str = "") -> list[DocumentResult]:
-        return self._run(self._search({"query": query, "k": k, "source_page": source_page, "file": file}))
+    def _search(self, query: dict[str, Any]) -> list[DocumentResult]:
+        return self._run(self._found(query))
 
-    async def _search(self, given: dict[str, Any]) -> list[DocumentResult]:
-        return await self._results.found(self._session, converted(given, SearchQuery))
+    async def _found(self, query: dict[str, Any]) -> list[DocumentResult]:
+        return await self._results.found(self._session, converted(query, SearchQuery))
 
     def document(self, id: str) -> DocumentResult:
         found = self._run(self._results.documents([id]))
@@ -162,7 +161,7 @@ class LocalClient(Client):
     def _lesson(self, name: str, arguments: dict[str, Any]) -> Outcome:
         if self._online is None:
             raise BadInput("this store was opened for reading; connect with write=True.")
-        return self._run(_LESSONS[name](self._online, self._session, arguments))
+        return self._run(LESSONS[name](self._online, self._session, arguments))
 
     def close(self) -> None:
         self._run(self._close())

@@ -27,12 +27,13 @@ from kbgym.api.factory import beside_on_page, embedder_named
 from kbgym.canonical import decode
 from kbgym.errors import BadInput, Missing
 from kbgym.gym.actions import Action, Invalid
-from kbgym.gym.environment import Environment, SearchEngine, texts_in
+from kbgym.gym.environment import Environment, texts_in
 from kbgym.gym.grading import grade_question
 from kbgym.gym.policy import Forward
 from kbgym.gym.tools import Role, parse
 from kbgym.integrations.curator_gain import Curation, CuratorLesson
 from kbgym.integrations.tool_calls import PassByCalls, told
+from kbgym.search.engine import Engine
 from kbgym.search.factory import live_engine_for
 from kbgym.search.live import LiveEngine
 from kbgym.store import Store
@@ -136,7 +137,7 @@ class ReaderEnv(_PassEnv):
     _hint = "Use search, read and answer."
 
     def __init__(
-        self, store: Store, engine: SearchEngine, questions: Sequence[Question], settings: Settings | None = None
+        self, store: Store, engine: Engine, questions: Sequence[Question], settings: Settings | None = None
     ) -> None:
         settings = settings or Settings()
         shown = settings.observations

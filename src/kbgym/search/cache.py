@@ -1,29 +1,24 @@
-"""Caches: vectors on disk between runs, by hash of model and text, and a thread-safe LRU cache in memory.
+"""A cache of vectors on disk between runs, by hash of model and text.
 
-The disk cache is one SQLite file that several processes may use concurrently. It may be deleted at any time. If it
+It is one SQLite file that several processes may use concurrently. It may be deleted at any time. If it
 cannot be used, work continues in memory after one warning.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import sqlite3
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-import cachetools
 import numpy as np
 from numpy.typing import NDArray
 
-K = TypeVar("K")
 T = TypeVar("T")
-V = TypeVar("V")
 
 FILE = "vectors-1.sqlite3"
 _ROWS_PER_QUERY = 500  # below the parameter limit of any SQLite build
@@ -41,35 +36,6 @@ def cache_folder() -> Path:
     if shared := os.environ.get("XDG_CACHE_HOME"):
         return Path(shared) / "kbgym"
     return Path(os.path.expanduser("~/.cache/kbgym"))
-
-
-def keys(model: str, texts: Iterable[str]) -> list[bytes]:
-    """Return the cache keys of texts, which may hold unpaired surrogates."""
-    prefix, sha256 = f"{model}\0", hashlib.sha256
-    return [sha256((prefix + text).encode("utf-8", "surrogatepass")).digest()[:16] for text in texts]
-
-
-class LRUCache(Generic[K, V]):
-    """A thread-safe LRU cache, bounded by the total size of its values."""
-
-    def __init__(self, maxsize: int) -> None:
-        self._values: cachetools.LRUCache[K, tuple[V, int]] = cachetools.LRUCache(maxsize, itemgetter(1))
-        self._lock = threading.Lock()
-
-    def get(self, key: K) -> V | None:
-        with self._lock:
-            found = self._values.get(key)
-        return None if found is None else found[0]
-
-    def get_many(self, keys: Iterable[K]) -> tuple[dict[K, V], list[K]]:
-        """Return the values of the known keys, and the unknown keys."""
-        values = {key: self.get(key) for key in keys}
-        found = {key: value for key, value in values.items() if value is not None}
-        return found, [key for key in values if key not in found]
-
-    def put(self, key: K, value: V, size: int = 1) -> None:
-        with self._lock, contextlib.suppress(ValueError):  # a value larger than the cache is not stored
-            self._values[key] = value, size
 
 
 class VectorCache:

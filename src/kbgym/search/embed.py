@@ -5,11 +5,12 @@ Embedders turn texts into vectors of unit length.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from kbgym.canonical import decode
 from kbgym.errors import BadInput, Failed, Missing
 from kbgym.progress import ProgressCallback
-from kbgym.search.cache import VectorCache, keys
+from kbgym.search.cache import VectorCache
 from kbgym.search.models import MINILM, open_embedder
 
 Vectors = NDArray[np.float32]
@@ -34,6 +35,12 @@ _SAVE_BATCH = 256  # vectors of single queries written to the cache together
 _REQUEST = 64  # texts in one request to an endpoint
 _TIMEOUT = 60.0  # seconds
 _BATCH = 1024  # texts embedded between two commits to the cache; an interrupted cold start loses at most this many
+
+
+def keys(model: str, texts: Iterable[str]) -> list[bytes]:
+    """Return the cache keys of texts, which may hold unpaired surrogates."""
+    prefix, sha256 = f"{model}\0", hashlib.sha256
+    return [sha256((prefix + text).encode("utf-8", "surrogatepass")).digest()[:16] for text in texts]
 
 
 class Embedder(Protocol):

@@ -148,6 +148,16 @@ class Engine:
     async def prepare(self, texts: Iterable[str]) -> None:
         """Do nothing, since texts are embedded on use."""
 
+    def overlay(self) -> Engine:
+        """Return a search over the current state, isolated from later changes, on which edits can be staged."""
+        raise TypeError("only a search made by live_engine_for has overlays")
+
+    def warm(self) -> None:
+        """Load the embedding model in the background, if texts are embedded there."""
+
+    def close(self) -> None:
+        """End the threads of the search, if it has any."""
+
     # -- searching ----------------------------------------------------------------------------------------------------
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:

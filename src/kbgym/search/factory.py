@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 from kbgym import plugins
 from kbgym.errors import BadInput, Missing
 from kbgym.progress import ProgressCallback
-from kbgym.search.base import SearchKind, TextBase, search_named
+from kbgym.search.base import SearchKind, search_named
 from kbgym.search.bm25 import BM25Index, WordIndex
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import Beside, Engine
@@ -25,7 +25,6 @@ from kbgym.store import Store
 if TYPE_CHECKING:
     from kbgym.search.live import LiveEngine
 
-IndexKind = Literal["exact", "approximate"]
 Texts = Store | Iterable[tuple[str, str]]  # a store, or pairs of id and text
 
 VARIABLE = "KBGYM_INDEX"
@@ -66,13 +65,12 @@ def live_engine_for(
     return LiveEngine(index, EmbeddingQueue(embedder), search, words, beside)
 
 
-def index_kind(count: int, threshold: int | None = None) -> IndexKind:
-    """Return the kind of index for this many texts, or the one that `KBGYM_INDEX` forces."""
+def is_approximate(count: int, threshold: int) -> bool:
+    """Return True if this many texts need an approximate index, or the index that `KBGYM_INDEX` forces is one."""
     forced = os.environ.get(VARIABLE, "")
     if forced not in ("", "exact", "approximate"):
         raise BadInput(f"{VARIABLE} is {forced!r}; use exact or approximate.")
-    small = count < (THRESHOLD if threshold is None else threshold)
-    return "exact" if forced == "exact" or (not forced and small) else "approximate"
+    return count >= threshold if not forced else forced == "approximate"
 
 
 def approximate_plugin(count: int) -> Any | None:
@@ -80,7 +78,7 @@ def approximate_plugin(count: int) -> Any | None:
 
     Warn if there are many texts and the plugin's extra is not installed.
     """
-    if index_kind(count) == "exact":
+    if not is_approximate(count, THRESHOLD):
         return None
     plugin = plugins.load("kbgym.backends", "hnsw")
     if plugin.installed():
@@ -104,8 +102,9 @@ def _indexes(
     if isinstance(texts, Store):
         gone, records = texts.since_base()
         pairs = [(record.id, record.text) for record in records]
-        if texts.base is not None:
-            return cast(TextBase, texts.base).indexes(gone, pairs, embedder, kind, tick)
+        if (base := texts.base) is not None:
+            found: tuple[VectorIndex, WordIndex | None] = base.indexes(gone, pairs, embedder, kind, tick)
+            return found
     else:
         pairs = list(texts)
     words = None if kind == "vectors" else BM25Index()

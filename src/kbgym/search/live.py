@@ -19,9 +19,8 @@ from cachetools import LRUCache
 from kbgym.search.base import SearchKind
 from kbgym.search.bm25 import BM25Index, WordIndex, WordPart
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.engine import DEPTH, Beside, Engine, Vector
-from kbgym.search.index import ExactIndex, Hit, Layered, LayeredIndex, VectorIndex
-from kbgym.search.ranking import FIRST
+from kbgym.search.engine import Beside, Engine, Vector
+from kbgym.search.index import ExactIndex, Layered, LayeredIndex, VectorIndex
 
 # A text of this many characters takes ten times as long as a typical query. One thread embeds such texts.
 LONG = 300
@@ -108,9 +107,6 @@ class EmbeddingQueue:
             future.set_result(vector)
 
 
-_READ = 1_024  # texts whose hits, read from a base, are cached
-
-
 class QueuedEngine(Engine):
     """Common base of `LiveEngine` and `Overlay`: an engine whose texts are embedded by a queue."""
 
@@ -154,29 +150,25 @@ class LiveEngine(QueuedEngine):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._read: LRUCache[str, bool] = LRUCache(_READ)
+        # Set by a backend whose searches would block: it reads the first hits of texts in threads.
+        self._prefetch: Any = getattr(self._kept, "prefetch", None)
         self._overlays: weakref.WeakSet[Overlay] = weakref.WeakSet()
 
     async def _read_ahead(self, texts: list[str]) -> None:
-        if hasattr(self.index, "ahead") or hasattr(self.words, "ahead"):
-            await asyncio.gather(*(self._read_one(text) for text in set(texts) if not self._read.get(text)))
+        if self._prefetch is not None:
+            await self._prefetch(texts, self.embedding)
 
-    async def _read_one(self, text: str) -> None:
-        near: list[Hit] = []
-        if (ahead := getattr(self.index, "ahead", None)) is not None:
-            depth = DEPTH if self.kind == "hybrid" else FIRST
-            near = await asyncio.to_thread(ahead, self.embedding(text), depth)
-        words: Any = self.words
-        if hasattr(words, "ahead") and len(text) < LONG:  # long texts are rarely searched for by words
-            await asyncio.to_thread(words.ahead, text)
-            await asyncio.to_thread(words.read(text, FIRST, [id for id, _ in near]))
-        self._read[text] = True
+    def warm(self) -> None:
+        self.embedding.warm()
+
+    def close(self) -> None:
+        self.embedding.close()
 
     def overlay(self) -> Overlay:
         """Return a search over the current state, isolated from later changes."""
         made = Overlay(self)
         self._overlays.add(made)
-        if isinstance(self.trained, LiveEngine):
+        if self.trained is not None:
             made.trained = self.trained.overlay()
         return made
 

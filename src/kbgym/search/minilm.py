@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from kbgym import errors
 from kbgym.search.models import INT8, MINILM, VOCABULARY, WEIGHTS, check
+from kbgym.search.onnx import session_of
 from kbgym.search.wordpiece import WordPiece
 
 DIMENSIONS = 384
@@ -123,13 +124,9 @@ def _rounded(weights: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]
 def _session(weights: dict[str, NDArray[Any]], graph: str) -> Callable[[NDArray[np.int64]], NDArray[np.float32]]:
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
     used = {name: array for name, array in weights.items() if not name.startswith("pooler.")}
-    values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in used.values()]
-    options.add_external_initializers(list(used), values)
-    session = onnxruntime.InferenceSession(GRAPHS[graph].read_bytes(), options, providers=["CPUExecutionProvider"])
+    values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in used.items()}
+    session = session_of(GRAPHS[graph].read_bytes(), values)
 
     def run(ids: NDArray[np.int64], keep: object = (used, values)) -> NDArray[np.float32]:
         # `keep` holds the mapped weights alive as long as the session reads them.

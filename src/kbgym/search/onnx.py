@@ -34,6 +34,18 @@ def pooling_of(folder: Path) -> str:
         return "mean"
 
 
+def session_of(model: str | bytes, initial: dict[str, Any] | None = None) -> Any:
+    """Open a model in one thread, since sums over several differ in the last bits; `initial` are external weights."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    if initial:
+        options.add_external_initializers(list(initial), list(initial.values()))
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
 class OnnxModel:
     """A tokenizer and an inference session, opened at the first text."""
 
@@ -63,17 +75,11 @@ class OnnxModel:
             return list(pool.map(work, texts))
 
     def _load(self) -> tuple[WordPiece, Any, list[str]]:
-        import onnxruntime
-
         with self._lock:
             if self._opened is None:
-                options = onnxruntime.SessionOptions()
-                options.intra_op_num_threads = options.inter_op_num_threads = 1
-                options.log_severity_level = 3
                 tokenizer = WordPiece(self._folder / "vocab.txt", _LONGEST)
                 try:
-                    path = str(self._folder / "model.onnx")
-                    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+                    session = session_of(str(self._folder / "model.onnx"))
                 except Exception as error:  # onnxruntime has no common exception class
                     raise BadInput(f"{self._folder} has no usable model: {error}.") from error
                 self._opened = tokenizer, session, [one.name for one in session.get_inputs()]

@@ -19,15 +19,9 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _special = re.compile("(" + "|".join(map(re.escape, SPECIAL)) + ")")
 
 # Blocks in which each character is a separate word, as in the training of the model.
-_ideographs = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B920, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
+_IDEOGRAPH = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
 
 
@@ -48,7 +42,7 @@ def _clean(character: str) -> str:
         return " "
     bare = (c for c in unicodedata.normalize("NFD", character) if unicodedata.category(c) != "Mn")
     lower = "".join(f" {c} " if _is_punctuation(c) else c for c in "".join(c.lower() for c in bare))
-    return f" {lower} " if any(low <= ord(character) <= high for low, high in _ideographs) else lower
+    return f" {lower} " if _IDEOGRAPH.match(character) else lower
 
 
 def _is_punctuation(character: str) -> bool:
@@ -76,16 +70,16 @@ class WordPiece:
     def encode(self, text: str) -> list[int]:
         """Return the start token, at most `longest` - 2 pieces and the end token."""
         pieces: list[int] = []
-        for part in _special.split(text):
-            if part in SPECIAL:
-                pieces.append(self._numbers[part])
-            for word in () if part in SPECIAL else self._words(part):
-                pieces.extend(self._pieces(word))
-                if len(pieces) >= self._room:
-                    break
+        for word in self._parts(text):
+            pieces.extend((self._numbers[word],) if word in SPECIAL else self._pieces(word))
             if len(pieces) >= self._room:
                 break
         return [self._start, *pieces[: self._room], self._end]
+
+    def _parts(self, text: str) -> Iterator[str]:
+        """Yield the special tokens and the words of a text; no word is spelt as a special token."""
+        for part in _special.split(text):
+            yield from (part,) if part in SPECIAL else self._words(part)
 
     def _words(self, text: str) -> Iterator[str]:
         # One block at a time, so that a huge text is not cleaned as a whole for its first words; a block ends

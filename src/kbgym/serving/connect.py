@@ -10,7 +10,6 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,52 +21,31 @@ from kbgym.errors import BadInput, Missing
 Entry = dict[str, Any]
 
 
-def _command(command: list[str], **more: Any) -> Entry:
-    return {**more, "command": command[0], "args": command[1:]}
-
-
-def _vscode(command: list[str]) -> Entry:
-    return _command(command, type="stdio")
-
-
-def _zed(command: list[str]) -> Entry:
-    return {**_command(command, source="custom"), "env": {}}
-
-
-def _opencode(command: list[str]) -> Entry:
-    return {"type": "local", "command": command, "enabled": True}
-
-
-def _goose(command: list[str]) -> Entry:
-    made = {"enabled": True, "type": "stdio", "name": "kbgym", "description": "A trained store", "timeout": 300}
-    return {**made, "cmd": command[0], "args": command[1:], "envs": {}, "env_keys": []}
-
-
-def _url(url: str, headers: dict[str, str]) -> Entry:
-    return {"url": url, "headers": headers}
-
-
-def _http(url: str, headers: dict[str, str]) -> Entry:
-    return {"type": "http", **_url(url, headers)}
-
-
-def _no_url(url: str, headers: dict[str, str]) -> Entry:
-    raise BadInput("this agent's configuration takes no URL; add the server in its settings, or connect a folder.")
-
-
 class AgentFile(msgspec.Struct, frozen=True):
     """The configuration file of an agent.
 
-    `below` is the key that holds its MCP servers. `entry` makes an entry from the command that serves a store, `remote`
-    one from a server's URL and headers.
+    Args:
+        below: the key that holds its MCP servers.
+        local: the entry for a server that the agent starts.
+        remote: the entry for a server at a URL; empty if the file takes none.
     """
 
     title: str
     where: str
     below: str
-    entry: Callable[[list[str]], Entry] = _command
-    remote: Callable[[str, dict[str, str]], Entry] = _url
+    local: Entry
+    remote: Entry
     where_mac: str = ""
+
+    def entry(self, command: list[str]) -> Entry:
+        """Return the entry for a server that is started by a command."""
+        return dict(_filled(self.local, {"$command": command[0], "$args": command[1:], "$whole": command}))
+
+    def entry_at(self, url: str, headers: dict[str, str]) -> Entry:
+        """Return the entry for a server at a URL."""
+        if not self.remote:
+            raise BadInput("this agent's file takes no URL; add the server in its settings, or connect a folder.")
+        return dict(_filled(self.remote, {"$url": url, "$headers": headers}))
 
     @property
     def path(self) -> Path:
@@ -151,42 +129,13 @@ def _by_hand(why: str, snippet: str) -> BadInput:
     return BadInput(f"{why}; edit it by hand. The entry:\n{snippet}")
 
 
-AGENTS: dict[str, AgentFile] = {
-    "claude-code": AgentFile("Claude Code", ".mcp.json", "mcpServers", remote=_http),
-    "claude-desktop": AgentFile(
-        "Claude Desktop",
-        "$XDG_CONFIG_HOME/Claude/claude_desktop_config.json",
-        "mcpServers",
-        remote=_no_url,
-        where_mac="~/Library/Application Support/Claude/claude_desktop_config.json",
-    ),
-    "cursor": AgentFile("Cursor", "~/.cursor/mcp.json", "mcpServers"),
-    "vscode": AgentFile("VS Code", ".vscode/mcp.json", "servers", _vscode, _http),
-    "codex": AgentFile(
-        "Codex CLI",
-        "$CODEX_HOME/config.toml",
-        "mcp_servers",
-        remote=lambda url, headers: {"url": url, "http_headers": headers},
-    ),
-    "gemini": AgentFile(
-        "Gemini CLI",
-        "~/.gemini/settings.json",
-        "mcpServers",
-        remote=lambda url, headers: {"httpUrl": url, "headers": headers},
-    ),
-    "opencode": AgentFile(
-        "opencode",
-        "$XDG_CONFIG_HOME/opencode/opencode.json",
-        "mcp",
-        _opencode,
-        lambda url, headers: {"type": "remote", **_url(url, headers), "enabled": True},
-    ),
-    "zed": AgentFile("Zed", "$XDG_CONFIG_HOME/zed/settings.json", "context_servers", _zed),
-    "goose": AgentFile(
-        "goose",
-        "$XDG_CONFIG_HOME/goose/config.yaml",
-        "extensions",
-        _goose,
-        lambda url, headers: {"type": "streamable_http", "name": "kbgym", "uri": url, "headers": headers},
-    ),
-}
+def _filled(template: Any, values: Entry) -> Any:
+    """Return a template with its placeholders replaced."""
+    if isinstance(template, dict):
+        return {key: _filled(value, values) for key, value in template.items()}
+    return values.get(template, template) if isinstance(template, str) else template
+
+
+AGENTS: dict[str, AgentFile] = msgspec.toml.decode(
+    Path(__file__).with_name("agents.toml").read_bytes(), type=dict[str, AgentFile]
+)

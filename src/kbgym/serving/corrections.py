@@ -18,11 +18,10 @@ from msgspec import Meta
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Delete, Unlink
 from kbgym.gym.policy import Backward
+from kbgym.serving.clients import ClientSession, Id, Line, Note, Refusal, act
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.learning.question_log import Refusal, new_id, plain_line
+from kbgym.serving.learning.question_log import new_id, plain_line
 from kbgym.serving.learning.teacher import Teacher
-from kbgym.serving.results import Id, Line, Note
-from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store
 from kbgym.trace.corrections import TAUGHT, Taught
 from kbgym.trace.events import Noted
@@ -94,7 +93,7 @@ async def forget(online: Online, session: ClientSession, arguments: dict[str, An
     id = new_id()
     lesson = await _announce(online, id, session.client, note)
     task = Backward("", (), (), 0.0, "wrong")
-    await online.backward(task, "backward", id, note, 3, lambda: Teacher(lesson, store, texts))
+    await online.curate(task, id=id, text=note, curator=lambda: Teacher(lesson, store, texts), budget=3)
     return await _outcome(online, id, (), None)
 
 
@@ -133,6 +132,10 @@ async def undo(online: Online, session: ClientSession, arguments: dict[str, Any]
     return Outcome(True, f"Undone: {lesson.kind} [{lesson.document}] of iteration {first} is gone.", lesson)
 
 
+LESSONS = {"teach": teach, "forget": forget, "undo": undo}
+BODIES = {"teach": Correction, "forget": Forgetting, "undo": Undoing}
+
+
 def converted(arguments: dict[str, Any], kind: type[T]) -> T:
     """Return the arguments as a struct. Raise Refusal if they do not fit."""
     try:
@@ -143,11 +146,8 @@ def converted(arguments: dict[str, Any], kind: type[T]) -> T:
 
 async def _announce(online: Online, id: str, client: str, note: str) -> Taught:
     """Record the teacher's name before the lesson begins."""
-    lesson, live = Taught(id, client, datetime.now(UTC).date().isoformat(), note), online.live
-    async with live.write():
-        live.record(Noted(live.iteration + 1, TAUGHT, msgspec.to_builtins(lesson)))
-        durable = live.commit()
-    await asyncio.shield(durable)
+    lesson = Taught(id, client, datetime.now(UTC).date().isoformat(), note)
+    await online.record(lambda number: [Noted(number, TAUGHT, msgspec.to_builtins(lesson))])
     return lesson
 
 

@@ -23,30 +23,25 @@ from kbgym.canonical import decode
 from kbgym.errors import Failed
 from kbgym.gym.actions import Action, Invalid, Search, shown_by
 from kbgym.gym.environment import Environment
-from kbgym.gym.tools import ROLES, TOOLS, Role, parse
-from kbgym.serving.corrections import Correction, Forgetting, Outcome, Undoing, converted, forget, teach, undo
+from kbgym.gym.tools import ROLES, Role, parse
+from kbgym.serving import openapi
+from kbgym.serving.clients import (
+    ActionOutcome,
+    ClientSession,
+    DocumentResult,
+    Refusal,
+    Results,
+    SearchQuery,
+    Sessions,
+    act,
+)
+from kbgym.serving.corrections import BODIES, LESSONS, Outcome, converted
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.learning.question_log import Asked, Refusal, plain_line
+from kbgym.serving.learning.question_log import Asked, plain_line
 from kbgym.serving.learning.report import Learning, learning_of
 from kbgym.serving.mcp_http import SESSION, McpEndpoint
 from kbgym.serving.mcp_tools import Opened, StoreToolbox
-from kbgym.serving.middleware import BODY_SECONDS, Guard, Metrics, Quota, RateLimit, RequestMetrics, check_json, refuse
-from kbgym.serving.openapi import (
-    ActionReply,
-    AskBody,
-    EditBody,
-    GoldBody,
-    IdBody,
-    LinkBody,
-    LinksBody,
-    Operation,
-    ReadBody,
-    TextBody,
-    document,
-    page,
-)
-from kbgym.serving.results import DocumentResult, Results, SearchQuery
-from kbgym.serving.sessions import ActionOutcome, ClientSession, Sessions, act
+from kbgym.serving.middleware import Guard, Metrics, Quota, RateLimit, RequestMetrics, read_json, refuse
 from kbgym.serving.tokens import Client, Tokens
 from kbgym.serving.tool_calls import Caller, unfinished, visible
 from kbgym.store import ledger
@@ -66,43 +61,24 @@ class Api:
         self.results = Results(live)
         self.metrics = Metrics()
         self.mcp = McpEndpoint(self._toolbox, version, quota.sessions)
-        self._document = document(version, auth, self.operations())
+        self._document = openapi.document(version, auth, self.operations())
 
-    def operations(self) -> list[Operation]:
+    def operations(self) -> list[openapi.Operation]:
         """Return the operations of the API, as served and as documented."""
-        question, gold = "/v1/questions/{id}", "Give the expected answers to learn from."
-        learnt = "Return what traffic and people taught the store."
-        bodies = {"read": ReadBody, "add": TextBody, "edit": EditBody, "delete": IdBody, "link": LinkBody}
-        bodies |= {"link_many": LinksBody, "unlink": LinkBody}
+        edits = ("add", "edit", "delete", "link", "link_many", "unlink")
         return [
-            Operation("POST", "/v1/search", "search", "Search documents.", self.search, ActionReply, SearchQuery),
-            *(self._tool(name, body) for name, body in bodies.items()),
-            Operation("GET", "/v1/documents/{id}", "document", "Return a document.", self.document, DocumentResult),
-            Operation("POST", "/v1/questions", "ask", "Ask, open or report a question.", self.ask, Asked, AskBody),
-            Operation("GET", question, "question", "Return a question and its outcome.", self.question, Asked),
-            Operation("POST", f"{question}/answer", "answer", "Answer an open question.", self.answer, Asked, TextBody),
-            Operation("POST", f"{question}/gold", "gold", gold, self.gold, Asked, GoldBody, "curator"),
-            *self._teaching(),
-            Operation("GET", "/v1/learning", "learning", learnt, self.learning, Learning, role="curator"),
-            Operation("GET", "/v1/stats", "stats", "Return counts and rolling measures.", self.stats, dict),
-            Operation("GET", "/health", "health", "Return the state of the server.", self.health, dict),
-            Operation("GET", "/metrics", "metrics", "Return metrics.", self.metrics_text, str, media="text/plain"),
-        ]
-
-    def _tool(self, name: str, body: type[Any]) -> Operation:
-        role: Role = "reader" if name in ROLES["reader"] else "curator"
-        summary = TOOLS[name].description
-        return Operation("POST", f"/v1/{name}", name, summary, self._action(name), ActionReply, body, role)
-
-    def _teaching(self) -> list[Operation]:
-        kinds: list[tuple[str, str, Callable[..., Awaitable[Outcome]], Any]] = [
-            ("teach", "Teach the store a correction.", teach, Correction),
-            ("forget", "Withdraw documents that are no longer true.", forget, Forgetting),
-            ("undo", "Undo a lesson, or everything since an iteration.", undo, Undoing),
-        ]
-        return [
-            Operation("POST", f"/v1/{name}", name, summary, self._lesson(call), Outcome, body, "curator")
-            for name, summary, call, body in kinds
+            openapi.operation("search", self.search, openapi.ActionReply, SearchQuery),
+            *(openapi.operation(name, self._action(name), openapi.ActionReply) for name in ("read", *edits)),
+            openapi.operation("document", self.document, DocumentResult),
+            openapi.operation("ask", self.ask, Asked, openapi.AskBody),
+            openapi.operation("question", self.question, Asked),
+            openapi.operation("answer", self.answer, Asked, openapi.body_of("answer")),
+            openapi.operation("gold", self.gold, Asked, openapi.GoldBody),
+            *(openapi.operation(name, self._lesson(name), Outcome, body) for name, body in BODIES.items()),
+            openapi.operation("learning", self.learning, Learning),
+            openapi.operation("stats", self.stats, dict),
+            openapi.operation("health", self.health, dict),
+            openapi.operation("metrics", self.metrics_text, str),
         ]
 
     def routes(self) -> list[BaseRoute]:
@@ -110,8 +86,8 @@ class Api:
         routes = [Route(one.path, _answered(one), methods=[one.method]) for one in self.operations()]
         return [
             *routes,
-            Route("/openapi.json", self.openapi, methods=["GET"]),
-            Route("/docs", self.docs, methods=["GET"]),
+            Route("/openapi.json", lambda request: _json(self._document), methods=["GET"]),
+            Route("/docs", lambda request: HTMLResponse(openapi.page(self._document)), methods=["GET"]),
             *self.mcp.routes(),
         ]
 
@@ -133,7 +109,7 @@ class Api:
     async def _acted(self, request: Request, action: Action, query: str = "") -> Response:
         client, name = _client(request), action.__struct_config__.tag
         if (question := request.headers.get(QUESTION)) is not None and name in ROLES["reader"]:
-            opened = self.online.open_questions.find(question, client.name)
+            opened = self.online.opened(question, client.name)
             step = await self.online.act(question, client.name, action)
             return await self._shown(ActionOutcome(step, opened.base.iteration), query, opened.environment)
         return await self._shown(await act(self.live, self._session(request), action, client.role), query)
@@ -141,7 +117,7 @@ class Api:
     async def _shown(self, reply: ActionOutcome, query: str, environment: Environment | None = None) -> Response:
         step = reply.step
         documents = await self.results.documents(shown_by(step.result), query, environment)
-        body = ActionReply(step.observation.text, documents, step.result, reply.version)
+        body = openapi.ActionReply(step.observation.text, documents, step.result, reply.version)
         return _json(body, 409 if reply.conflict else 200)
 
     async def document(self, request: Request) -> Response:
@@ -162,16 +138,16 @@ class Api:
 
         return StoreToolbox(role, question is not None, opened)
 
-    def _lesson(self, call: Callable[..., Awaitable[Outcome]]) -> Callable[[Request], Awaitable[Response]]:
+    def _lesson(self, name: str) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            return _json(await call(self.online, self._session(request), await _object(request)))
+            return _json(await LESSONS[name](self.online, self._session(request), await _object(request)))
 
         return handle
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
     async def ask(self, request: Request) -> Response:
-        client, asking = _client(request), converted(await _object(request), AskBody)
+        client, asking = _client(request), converted(await _object(request), openapi.AskBody)
         question = plain_line(asking.question, "question")
         if asking.answer is not None:
             calls = [msgspec.to_builtins(call) for call in asking.actions]
@@ -182,12 +158,12 @@ class Api:
             raise Refusal("conflict", "actions without an answer; open the question with reader caller instead.")
         if asking.reader == "caller":
             opened = await self.online.open(question, client.name)
-            return _reply(Asked(opened.id, opened.question, client.name, state="open"), client)
+            return _reply(opened.asked, client)
         return _reply(await self.online.ask(question, client.name), client)
 
     async def question(self, request: Request) -> Response:
         client = _client(request)
-        found = self.online.find(request.path_params["id"], None if client.role == "curator" else client.name)
+        found = self.online.look(request.path_params["id"], None if client.role == "curator" else client.name)
         return _reply(found, client)
 
     async def answer(self, request: Request) -> Response:
@@ -196,7 +172,7 @@ class Api:
         return _reply(await self.online.close(request.path_params["id"], client.name, text), client)
 
     async def gold(self, request: Request) -> Response:
-        client, gold = _client(request), converted(await _object(request), GoldBody)
+        client, gold = _client(request), converted(await _object(request), openapi.GoldBody)
         id = request.path_params["id"]
         answers = tuple(plain_line(answer, "answers") for answer in gold.answers)
         return _reply(await self.online.gold(id, answers), client)
@@ -215,42 +191,36 @@ class Api:
             return _json(learning_of(online.questions, online.corrections, self.live.store))
 
     async def health(self, request: Request) -> Response:
-        learning, questions = self.online.worker.state, self.online.questions
-        waiting = {"waiting": len(questions.to_learn), "set_aside": questions.set_aside}
-        status = "ok" if not learning.failures else "degraded"
-        shown = {"running": learning.running, "failures": learning.failures, **waiting}
+        online, questions = self.online, self.online.questions
+        learning = {"running": online.is_learning, "failures": online.failures, "waiting": len(questions.to_learn)}
+        status = "degraded" if online.failures else "ok"
+        shown = {**learning, "set_aside": questions.set_aside}
         return _json({"status": status, "version": self.version, "learning": shown})
-
-    async def openapi(self, request: Request) -> Response:
-        return _json(self._document)
-
-    async def docs(self, request: Request) -> Response:
-        return HTMLResponse(page(self._document))
 
     async def metrics_text(self, request: Request) -> Response:
         live, online = self.live, self.online
-        gauges = {
-            "documents": ("gauge", "Documents in the store.", float(len(live.store))),
-            "links": ("gauge", "Links in the store.", float(live.store.links)),
-            "iteration": ("gauge", "The store's iteration.", float(live.iteration)),
-            "commits_total": ("counter", "Transactions written.", float(live.commits)),
-            "flushes_total": ("counter", "Times the disk was flushed.", float(live.flushes)),
-            "questions_total": ("counter", "Questions asked.", float(online.questions.total)),
-            "learning_queue": ("gauge", "Questions waiting to be learnt from.", float(len(online.questions.to_learn))),
-            "learning_failures": ("gauge", "Consecutive failures of learning.", float(online.worker.state.failures)),
-            "set_aside_total": ("counter", "Lessons set aside.", float(online.questions.set_aside)),
-            "open_questions": ("gauge", "Questions being answered by clients.", float(len(online.open_questions))),
-            "admitted_total": ("counter", "Backward passes admitted by the gate.", float(online.admitted)),
-            "rolled_back_total": ("counter", "Backward passes refused by the gate.", float(online.refused)),
-            "sessions": ("gauge", "Sessions of clients.", float(len(self.sessions))),
-            "mcp_sessions": ("gauge", "Open MCP sessions.", float(len(self.mcp))),
-            "limited_total": ("counter", "Requests beyond the rate limit.", float(self.rate_limit.refused)),
-            "allowed_requests": ("gauge", "Requests per second per token.", self.quota.requests),
-            "allowed_sessions": ("gauge", "Sessions of each kind per token.", float(self.quota.sessions)),
+        values: dict[str, float] = {
+            "documents": len(live.store),
+            "links": live.store.links,
+            "iteration": live.iteration,
+            "commits_total": live.commits,
+            "flushes_total": live.flushes,
+            "questions_total": online.questions.total,
+            "learning_queue": len(online.questions.to_learn),
+            "learning_failures": online.failures,
+            "set_aside_total": online.questions.set_aside,
+            "open_questions": online.open_questions.total,
+            "admitted_total": online.admitted,
+            "rolled_back_total": online.refused,
+            "sessions": len(self.sessions),
+            "mcp_sessions": self.mcp.sessions.total,
+            "limited_total": self.rate_limit.refused,
+            "allowed_requests": self.quota.requests,
+            "allowed_sessions": self.quota.sessions,
         }
         if (recent := online.questions.rolling()) is not None:
-            gauges["rolling_actions"] = ("gauge", "Mean actions of the last questions.", recent.actions)
-            gauges["rolling_f1"] = ("gauge", "Mean F1 of the last questions with an expected answer.", recent.f1 or 0.0)
+            values |= {"rolling_actions": recent.actions, "rolling_f1": recent.f1}
+        gauges = {name: (*openapi.API["metrics"][name], value) for name, value in values.items()}
         return PlainTextResponse(self.metrics.text(gauges))
 
 
@@ -262,7 +232,6 @@ def make_app(
     local_client: Client,
     hosts: frozenset[str] | None,
     view: ASGIApp | None = None,
-    body_seconds: float = BODY_SECONDS,
     quota: Quota | None = None,
     cors: frozenset[str] = frozenset(),
 ) -> ASGIApp:
@@ -294,7 +263,7 @@ def make_app(
         routes += [Route("/view", lambda request: RedirectResponse("view/"), methods=["GET"]), Mount("/view", view)]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: error_reply})
     app.router.redirect_slashes = False
-    guarded: ASGIApp = Guard(app, tokens, local_client, hosts, body_seconds, api.rate_limit, cors)
+    guarded: ASGIApp = Guard(app, tokens, local_client, hosts, api.rate_limit, cors)
     if cors:
         headers, methods = ["Authorization", "Content-Type", "Kbgym-Question", "Kbgym-Session"], ["GET", "POST"]
         guarded = CORSMiddleware(guarded, allow_origins=list(cors), allow_methods=methods, allow_headers=headers)
@@ -304,7 +273,7 @@ def make_app(
 # -- requests and responses --------------------------------------------------------------------------------------------
 
 
-def _answered(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+def _answered(operation: openapi.Operation) -> Callable[[Request], Awaitable[Response]]:
     """Check the client's role, and turn what a handler raises into a status with a message."""
 
     async def handled(request: Request) -> Response:
@@ -326,9 +295,8 @@ def _client(request: Request) -> Client:
 
 
 async def _object(request: Request) -> dict[str, Any]:
-    check_json(request)
     try:
-        body = decode(await request.body())
+        body = decode(await read_json(request))
     except msgspec.DecodeError:
         raise HTTPException(400, "the body is not JSON.") from None
     if not isinstance(body, dict):

@@ -9,13 +9,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
-from cachetools import LRUCache
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from kbgym.mcp import Malformed, Toolbox, parse_message, reply
-from kbgym.serving.middleware import check_json, refuse
+from kbgym.serving.clients import PerClient
+from kbgym.serving.middleware import read_json, refuse
 
 SESSION = "mcp-session-id"
 
@@ -24,27 +24,20 @@ class McpEndpoint:
     """The route `/mcp`. A client that exceeds `max_sessions` loses its own least recently used session."""
 
     def __init__(self, toolbox_of: Callable[[Request], Toolbox], version: str, max_sessions: int) -> None:
-        self._toolbox_of, self._version, self._max_sessions = toolbox_of, version, max_sessions
-        self._sessions: dict[str, LRUCache[str, None]] = {}
-
-    def __len__(self) -> int:
-        """Return the number of open sessions."""
-        return sum(map(len, self._sessions.values()))
+        self._toolbox_of, self._version = toolbox_of, version
+        self.sessions: PerClient[None] = PerClient(max_sessions)
 
     def routes(self) -> list[Route]:
         return [Route("/mcp", self.post, methods=["POST"]), Route("/mcp", self.delete, methods=["DELETE"])]
 
-    def _of_client(self, request: Request) -> LRUCache[str, None]:
-        return self._sessions.setdefault(request.scope["kbgym.client"].name, LRUCache(self._max_sessions))
-
     async def post(self, request: Request) -> Response:
         """Reply to a message; `initialize` begins a session."""
-        check_json(request)
-        sessions, session = self._of_client(request), request.headers.get(SESSION)
+        body = await read_json(request)
+        sessions, session = self.sessions[request.scope["kbgym.client"].name], request.headers.get(SESSION)
         if session is not None and session not in sessions:
             return refuse(404, "there is no such MCP session; begin a new one.")
         try:
-            message = parse_message(await request.body())
+            message = parse_message(body)
         except Malformed as error:
             return Response(error.reply, 400, media_type="application/json")
         if message is None:
@@ -53,12 +46,12 @@ class McpEndpoint:
             session = secrets.token_urlsafe(16)
         if session is not None:
             sessions[session] = None  # marks it as the most recently used
-        body = await reply(message, self._toolbox_of(request), self._version)
-        return Response(body, headers={SESSION: session} if session else None, media_type="application/json")
+        replied = await reply(message, self._toolbox_of(request), self._version)
+        return Response(replied, headers={SESSION: session} if session else None, media_type="application/json")
 
     async def delete(self, request: Request) -> Response:
         """End a session."""
-        sessions, session = self._of_client(request), request.headers.get(SESSION, "")
+        sessions, session = self.sessions[request.scope["kbgym.client"].name], request.headers.get(SESSION, "")
         if session not in sessions:
             return refuse(404, "there is no such MCP session.")
         del sessions[session]

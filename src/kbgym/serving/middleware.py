@@ -1,8 +1,8 @@
 """ASGI middleware in front of every HTTP route: access control, rate limit, body limit and metrics.
 
 Host and Origin are checked because a browser can be made to talk to loopback; without CORS headers, pages of other
-sites cannot read a reply. A body is read whole, within a size and a time limit, before a route sees it. Metrics never
-contain names of clients, texts or tokens.
+sites cannot read a reply. A body is read whole, within a size and a time limit. Metrics never contain names of clients,
+texts or tokens.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 
 import msgspec
 from cachetools import LRUCache
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -40,10 +41,27 @@ def refuse(status: int, message: str, headers: Mapping[str, str] | None = None) 
     return JSONResponse({"error": message}, status, headers)
 
 
-def check_json(request: Request) -> None:
-    """Raise an HTTPException if the body is not declared as JSON."""
+async def read_json(request: Request) -> bytes:
+    """Return a body that is declared as JSON. Raise HTTPException if it exceeds its limits of size and time."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "send application/json.")
+    close, too_large = {"Connection": "close"}, f"a body has at most {MOST_BODY:,} bytes."
+    length = number_in(request.headers.get("content-length", "0"))
+    if length is None or length > MOST_BODY:
+        raise HTTPException(413, too_large, close)
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > MOST_BODY:
+                    raise HTTPException(413, too_large, close)
+    except TimeoutError:
+        raise HTTPException(408, f"the body did not arrive within {BODY_SECONDS:g} seconds.", close) from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the body ended early.", close) from None
+    return b"".join(chunks)
 
 
 class Quota(msgspec.Struct, frozen=True):
@@ -53,29 +71,12 @@ class Quota(msgspec.Struct, frozen=True):
     sessions: int = 64
 
 
-class TokenBucket:
-    """A token bucket that fills at `rate` tokens per second and holds two seconds' worth."""
-
-    def __init__(self, rate: float, now: float) -> None:
-        self._rate, self._capacity = rate, max(1.0, 2 * rate)
-        self._level, self._updated = self._capacity, now
-
-    def take(self, now: float) -> float:
-        """Take a token and return 0, or return the seconds until one is available."""
-        self._level = min(self._capacity, self._level + (now - self._updated) * self._rate)
-        self._updated = now
-        if self._level < 1:
-            return (1 - self._level) / self._rate
-        self._level -= 1
-        return 0.0
-
-
 class RateLimit:
-    """A token bucket per client. A rate of 0 means unlimited."""
+    """A token bucket per client that holds two seconds' worth of requests. A rate of 0 means unlimited."""
 
     def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._clock = rate, clock
-        self._buckets: LRUCache[str, TokenBucket] = LRUCache(_MOST_BUCKETS)
+        self._rate, self._capacity, self._clock = rate, max(1.0, 2 * rate), clock
+        self._levels: LRUCache[str, tuple[float, float]] = LRUCache(_MOST_BUCKETS)  # and when they were updated
         self.refused = 0
 
     def wait(self, client: str) -> float:
@@ -83,15 +84,15 @@ class RateLimit:
         if not self._rate:
             return 0.0
         now = self._clock()
-        if (bucket := self._buckets.get(client)) is None:
-            bucket = self._buckets[client] = TokenBucket(self._rate, now)
-        wait = bucket.take(now)
-        self.refused += wait > 0
-        return wait
+        level, updated = self._levels.get(client, (self._capacity, now))
+        level = min(self._capacity, level + (now - updated) * self._rate)
+        self.refused += level < 1
+        self._levels[client] = (level if level < 1 else level - 1), now
+        return (1 - level) / self._rate if level < 1 else 0.0
 
 
 class Guard:
-    """Refuse requests without the right Host, Origin or token, beyond the rate limit, or with an oversized body.
+    """Refuse requests without the right Host, Origin or token, or beyond the rate limit.
 
     Without `tokens` every request comes from `local_client`, which is only safe on loopback.
     """
@@ -102,12 +103,11 @@ class Guard:
         tokens: Tokens | None,
         local_client: Client,
         hosts: frozenset[str] | None,
-        body_seconds: float = BODY_SECONDS,
         rate_limit: RateLimit | None = None,
         origins: frozenset[str] = frozenset(),
     ) -> None:
         self.app, self.tokens, self.local_client, self.hosts = app, tokens, local_client, hosts
-        self.body_seconds, self.rate_limit, self.origins = body_seconds, rate_limit, origins
+        self.rate_limit, self.origins = rate_limit, origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -115,17 +115,8 @@ class Guard:
                 await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refusal = self._check_origin(headers) or self._check_token(scope, headers)
-        refusal = refusal or self._check_rate(scope)
-        if refusal is None:
-            # Do not wait for the body of a client without a token.
-            ignore_body = self.tokens is not None and self._is_open(scope)
-            body = b"" if ignore_body else await self._body(headers, receive)
-            if not isinstance(body, Response):
-                await self.app(scope, _replayed(body, receive), send)
-                return
-            refusal = body
-        await refusal(scope, receive, send)
+        refusal = self._check_origin(headers) or self._check_token(scope, headers) or self._check_rate(scope)
+        await (refusal or self.app)(scope, receive, send)
 
     def _is_open(self, scope: Scope) -> bool:
         """Return True if the request needs no token."""
@@ -160,28 +151,6 @@ class Guard:
             return None
         return refuse(429, "rate limit exceeded; retry later.", {"Retry-After": str(math.ceil(wait))})
 
-    async def _body(self, headers: Headers, receive: Receive) -> bytes | Response:
-        """Read a whole body within its limits, or return the refusal."""
-        close = {"Connection": "close"}
-        length = number_in(headers.get("content-length", "0"))
-        if length is None or length > MOST_BODY:
-            return refuse(413, f"a body has at most {MOST_BODY:,} bytes.", close)
-        chunks, size = [], 0
-        try:
-            async with asyncio.timeout(self.body_seconds):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        return refuse(400, "the body ended early.", close)
-                    chunks.append(message.get("body", b""))
-                    size += len(chunks[-1])
-                    if size > MOST_BODY:
-                        return refuse(413, f"a body has at most {MOST_BODY:,} bytes.", close)
-                    if not message.get("more_body"):
-                        return b"".join(chunks)
-        except TimeoutError:
-            return refuse(408, f"the body did not arrive within {self.body_seconds:g} seconds.", close)
-
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+)(?::[0-9]{1,5})?")
 
@@ -192,50 +161,38 @@ def _hostname(host: str) -> str:
     return found[1].lower() if found else ""
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives a body that was read already."""
-    sent = False
-
-    async def again() -> Message:
-        nonlocal sent
-        if not sent:
-            sent = True
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await receive()
-
-    return again
-
-
 class Metrics:
     """Requests by route and status, and their latencies, as Prometheus text."""
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._times: dict[str, list[int]] = {}
-        self._sums: Counter[str] = Counter()
+        self._sums: dict[str, float] = {}
 
     def request(self, route: str, status: int, seconds: float) -> None:
         self._requests[route, status] += 1
         counts = self._times.setdefault(route, [0] * (len(_BUCKETS) + 1))
         counts[bisect_left(_BUCKETS, seconds)] += 1
-        self._sums[route] += seconds  # type: ignore[assignment]
+        self._sums[route] = self._sums.get(route, 0.0) + seconds
 
     def text(self, gauges: dict[str, tuple[str, str, float]]) -> str:
         """Return all metrics as text, with further values: name to (type, help, value)."""
-        lines = ["# HELP kbgym_requests_total Requests by route and status.", "# TYPE kbgym_requests_total counter"]
+        lines = _described("requests_total", "counter", "Requests by route and status.")
         for (route, status), count in sorted(self._requests.items()):
             lines.append(f'kbgym_requests_total{{route="{route}",status="{status}"}} {count}')
-        lines += ["# HELP kbgym_request_seconds Time to answer.", "# TYPE kbgym_request_seconds histogram"]
+        lines += _described("request_seconds", "histogram", "Time to answer.")
         for route, counts in sorted(self._times.items()):
-            total = 0
-            for bound, count in zip((*map(str, _BUCKETS), "+Inf"), counts, strict=True):
-                total += count
+            for bound, total in zip((*_BUCKETS, "+Inf"), accumulate(counts), strict=True):
                 lines.append(f'kbgym_request_seconds_bucket{{route="{route}",le="{bound}"}} {total}')
             lines.append(f'kbgym_request_seconds_sum{{route="{route}"}} {self._sums[route]:.6f}')
-            lines.append(f'kbgym_request_seconds_count{{route="{route}"}} {total}')
+            lines.append(f'kbgym_request_seconds_count{{route="{route}"}} {sum(counts)}')
         for name, (kind, help, value) in sorted(gauges.items()):
-            lines += [f"# HELP kbgym_{name} {help}", f"# TYPE kbgym_{name} {kind}", f"kbgym_{name} {value:g}"]
+            lines += [*_described(name, kind, help), f"kbgym_{name} {value:g}"]
         return "\n".join(lines) + "\n"
+
+
+def _described(name: str, kind: str, help: str) -> list[str]:
+    return [f"# HELP kbgym_{name} {help}", f"# TYPE kbgym_{name} {kind}"]
 
 
 class RequestMetrics:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import json
+import tomllib
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,49 +15,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kbgym.gym.actions import Result
-from kbgym.gym.tools import MOST_PAGE, MOST_TARGETS, Role
-from kbgym.serving.results import DocumentResult, Id, Line, Note
+from kbgym.gym.tools import MOST_PAGE, MOST_TARGETS, ROLES, TOOLS, Role
+from kbgym.serving.clients import DocumentResult, Id, Line, Note
+
+Handler = Callable[[Request], Awaitable[Response]]
+_FIELDS: dict[str, tuple[Any, ...]] = {
+    "id": (Id,),
+    "text": (Line,),
+    "source": (Id,),
+    "target": (Id,),
+    "targets": (Annotated[list[Id], Meta(min_length=1, max_length=MOST_TARGETS)],),
+    "page": (Annotated[int, Meta(ge=1, le=MOST_PAGE)], 1),
+    "about": (Note, ""),
+}
 
 
-class TextBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The text of a document or an answer."""
-
-    text: Line
-
-
-class IdBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The id of a document."""
-
-    id: Id
-
-
-class ReadBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document to read: which page of its links, and only the links about some words."""
-
-    id: Id
-    page: Annotated[int, Meta(ge=1, le=MOST_PAGE)] = 1
-    about: Note = ""
-
-
-class EditBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The new text of a document."""
-
-    id: Id
-    text: Line
-
-
-class LinkBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A link from one document to another."""
-
-    source: Id
-    target: Id
-
-
-class LinksBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Links from one document to others."""
-
-    source: Id
-    targets: Annotated[list[Id], Meta(min_length=1, max_length=MOST_TARGETS)]
+def body_of(name: str) -> type[Any]:
+    """Return the type of the body of an action: the arguments of its tool."""
+    tool = TOOLS[name]
+    fields: list[Any] = [(field, *_FIELDS[field]) for field in tool.parameters]
+    kind = "".join(map(str.capitalize, name.split("_"))) + "Body"
+    namespace = {"__doc__": tool.description}
+    return msgspec.defstruct(kind, fields, namespace=namespace, frozen=True, forbid_unknown_fields=True)
 
 
 class ActionReply(msgspec.Struct, frozen=True):
@@ -115,29 +96,25 @@ class Operation(msgspec.Struct, frozen=True):
 
     method: Literal["GET", "POST"]
     path: str
-    name: str
     summary: str
-    handle: Callable[[Request], Awaitable[Response]]
+    name: str
+    handle: Handler
     reply: Any
     body: Any = None
     role: Role = "reader"
     media: str = "application/json"
 
 
-ERRORS = {
-    "400": "The body is not JSON, or the head of the request is too long.",
-    "401": "The token is missing or unknown.",
-    "403": "The token's role, the Host or the Origin does not allow this.",
-    "404": "There is no such question or document.",
-    "405": "The path has no such method.",
-    "408": "The body did not arrive in time.",
-    "409": "The document changed since this client saw it, or the request conflicts with the state of the store.",
-    "413": "The body is too large.",
-    "415": "The body is not application/json.",
-    "422": "The arguments are invalid.",
-    "429": "The token's rate limit is exceeded; Retry-After has the seconds to wait.",
-    "503": "The disk rejected the edit and nothing was changed, or the server is closing or has too many connections.",
-}
+API: dict[str, Any] = tomllib.loads(Path(__file__).with_name("api.toml").read_text(encoding="utf-8"))
+ERRORS: dict[str, str] = API["errors"]
+
+
+def operation(name: str, handle: Handler, reply: Any, body: Any = None) -> Operation:
+    """Return an operation of `api.toml`, or the one of a tool of a pass."""
+    if name in API["operations"]:
+        return Operation(**API["operations"][name], name=name, handle=handle, reply=reply, body=body)
+    role: Role = "reader" if name in ROLES["reader"] else "curator"
+    return Operation("POST", f"/v1/{name}", TOOLS[name].description, name, handle, reply, body_of(name), role)
 
 
 def document(version: str, auth: bool, operations: Sequence[Operation]) -> dict[str, Any]:
@@ -189,20 +166,12 @@ def _content(description: str, schema: dict[str, Any], media: str = "application
 
 def page(described: dict[str, Any]) -> str:
     """Return the OpenAPI document as a page without scripts."""
-    parts = [f"<h1>{html.escape(described['info']['title'])} {html.escape(described['info']['version'])}</h1>"]
+    title = f"{described['info']['title']} {described['info']['version']}"
+    parts = [f"<h1>{html.escape(title)}</h1>"]
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
-            if method == "parameters":
-                continue
-            parts.append(f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>")
-            parts.append(f"<p>{html.escape(operation['summary'])}</p>")
-            for title, content in (
-                ("Body", operation.get("requestBody", {}).get("content", {})),
-                ("Reply", operation["responses"]["200"]["content"]),
-            ):
-                for kind, found in content.items():
-                    name = found["schema"].get("$ref", found["schema"].get("type", "")).rpartition("/")[2]
-                    parts.append(f'<p>{title}: <a href="#{name}">{name}</a> ({kind})</p>')
+            if method != "parameters":
+                parts.append(f"<h2><code>{method.upper()} {path}</code></h2><p>{html.escape(operation['summary'])}</p>")
     for name, schema in described["components"]["schemas"].items():
         shown = html.escape(json.dumps(schema, indent=2, ensure_ascii=False))
         parts.append(f'<details id="{name}"><summary>{name}</summary><pre>{shown}</pre></details>')

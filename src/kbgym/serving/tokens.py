@@ -16,8 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from kbgym.canonical import decode, encode, read_file, write_whole
 from kbgym.errors import BadInput
@@ -34,19 +36,30 @@ class Client(msgspec.Struct, frozen=True):
     role: Role
 
 
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A line of the file."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=60)]
     role: Role
-    sha256: str
+    sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")]
     expires: str = ""
 
+    @property
+    def until(self) -> datetime | None:
+        """Return the moment the token expires: the one given, or the end of the day given, in UTC."""
+        if not self.expires:
+            return None
+        try:
+            moment = datetime.fromisoformat(self.expires)
+            if len(self.expires) <= len("2026-12-31"):
+                moment += timedelta(days=1)
+        except (ValueError, OverflowError):
+            raise BadInput(f"{self.expires[:40]!r} is no date; a token expires on a day such as 2026-12-31.") from None
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
-class _Known(msgspec.Struct, frozen=True):
-    """A stored token: its client, its hash and its expiry."""
-
-    client: Client
-    sha256: str
-    until: datetime | None
+    @property
+    def is_valid(self) -> bool:
+        return (until := self.until) is None or datetime.now(UTC) < until
 
 
 class Tokens:
@@ -63,12 +76,10 @@ class Tokens:
     def client(self, token: str) -> Client | None:
         """Return the client of a token by the current content of the file, or None."""
         self._follow()
-        presented, now = _hash(token), datetime.now(UTC)
-        found: Client | None = None
-        for known in self._entries:
-            same = hmac.compare_digest(known.sha256, presented)
-            if same and (known.until is None or now < known.until):
-                found = known.client
+        presented, found = _hash(token), None
+        for entry in self._entries:
+            if hmac.compare_digest(entry.sha256.lower(), presented) and entry.is_valid:
+                found = Client(entry.name, entry.role)
         return found
 
     def _look(self) -> tuple[int, int, int] | None:
@@ -94,62 +105,41 @@ def _hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _read(path: Path) -> tuple[_Known, ...]:
+def _read(path: Path) -> tuple[_Entry, ...]:
     """Read the tokens of a file. Messages about bad lines never repeat their content."""
-    data = read_file(path)
-    entries: list[_Entry] = []
-    for number, line in enumerate(data.splitlines(), 1):
+    entries: dict[str, _Entry] = {}
+    for number, line in enumerate(read_file(path).splitlines(), 1):
         try:
-            entries.append(decode(line, _Entry))
+            entry = decode(line, _Entry)
         except msgspec.DecodeError:
             raise BadInput(f"{path}, line {number}: no token; name, role and sha256 are wanted.") from None
-    names: set[str] = set()
-    checked: list[_Known] = []
-    for entry in entries:
-        known = entry.sha256.lower()
-        if len(known) != 64 or set(known) - set("0123456789abcdef"):
-            raise BadInput(f"{path}: the token of {entry.name!r} has no sha256.")
-        if entry.name in names:
+        if entry.name in entries:
             raise BadInput(f"{path}: the name {entry.name!r} occurs twice; each client has one token.")
-        _check_name(entry.name)
-        names.add(entry.name)
-        checked.append(_Known(Client(entry.name, entry.role), known, _until(entry.expires, str(path))))
-    return tuple(checked)
-
-
-def _until(expires: str, where: str) -> datetime | None:
-    """Return the moment a token expires: the one given, or the end of the day given, in UTC."""
-    if not expires:
-        return None
-    try:
-        moment = datetime.fromisoformat(expires)
-        if len(expires) <= len("2026-12-31"):
-            moment += timedelta(days=1)
-    except (ValueError, OverflowError):
-        raise BadInput(f"{where}: {expires[:40]!r} is no date; a token expires on a day such as 2026-12-31.") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        _ = entry.until  # raises if it is no date
+        entries[entry.name] = entry
+    return tuple(entries.values())
 
 
 def new_token(path: Path, name: str, role: Role, expires: str = "") -> str:
     """Create a token, add its hash to the file and return the token, which is not stored anywhere."""
-    _check_name(name)
-    _until(expires, "--expires")
+    if not name or len(name) > 60 or not name.isprintable():
+        raise BadInput(f"a client's name is 1 to 60 printable characters, not {name[:60]!r}.")
     token = PREFIX + secrets.token_urlsafe(32)
-    entry = {"name": name, "role": role, "sha256": _hash(token)}
-    line = encode({**entry, "expires": expires} if expires else entry) + b"\n"
+    entry = _Entry(name, role, _hash(token), expires)
+    _ = entry.until
     with _locked(path):
         there = path.exists()
-        if there and any(known.client.name == name for known in _read(path)):
+        if there and any(known.name == name for known in _read(path)):
             raise BadInput(f"{path} has a token for {name!r} already; revoke it first, or choose another name.")
         before = read_file(path) if there else b""
-        _replace(path, before + (b"\n" if before and not before.endswith(b"\n") else b"") + line)
+        _replace(path, before + (b"\n" if before and not before.endswith(b"\n") else b"") + encode(entry) + b"\n")
     return token
 
 
 def revoke(path: Path, name: str) -> None:
     """Remove a client's token from the file. A running server notices at the next request."""
     with _locked(path):
-        known = [entry.client.name for entry in _read(path)]
+        known = [entry.name for entry in _read(path)]
         if name not in known:
             raise BadInput(f"{path} has no token for {name!r}; it has {', '.join(known) or 'none'}.")
         lines = read_file(path).splitlines(keepends=True)
@@ -183,8 +173,3 @@ def _replace(path: Path, data: bytes) -> None:
                 os.fsync(file.fileno())
     except OSError as error:
         raise BadInput(f"cannot write the tokens {path}: {error.strerror}.") from error
-
-
-def _check_name(name: str) -> None:
-    if not name or len(name) > 60 or not name.isprintable():
-        raise BadInput(f"a client's name is 1 to 60 printable characters, not {name[:60]!r}.")

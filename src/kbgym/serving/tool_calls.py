@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,12 +15,11 @@ from kbgym.gym.actions import Answer, Error, Invalid, Read, Search, shown_by
 from kbgym.gym.tools import ROLES, Role, Tool, parse
 from kbgym.mcp import ToolResult
 from kbgym.sanitize import safe_text
-from kbgym.serving.corrections import converted, forget, teach, undo
+from kbgym.serving.clients import ClientSession, DocumentResult, Refusal, Results, SearchQuery, act
+from kbgym.serving.corrections import LESSONS, converted
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.learning.question_log import Asked, Refusal
+from kbgym.serving.learning.question_log import Asked
 from kbgym.serving.mcp_tools import tools_offered
-from kbgym.serving.results import DocumentResult, Results, SearchQuery
-from kbgym.serving.sessions import ClientSession, act
 from kbgym.trace.backend import open_backend
 from kbgym.trace.history import Author, Blame, blame
 from kbgym.trace.live import LiveStore
@@ -55,7 +55,6 @@ class Caller(msgspec.Struct, frozen=True):
         return tools_offered(self.role, self.question is not None)
 
 
-_LESSONS = {"teach": teach, "forget": forget, "undo": undo}
 _EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"])
 _READS = (
     "another session is writing this store, so this one only reads; nothing was changed. Make the change there, or "
@@ -73,10 +72,10 @@ async def call_tool(
     try:
         if name == "how_sure":
             return ToolResult(await how_sure(results.live, caller.session, caller.role, arguments))
-        if not results.live.writes and (name in _LESSONS or name in _EDITING):
+        if not results.live.writes and (name in LESSONS or name in _EDITING):
             return _error(_READS)
-        if online is not None and name in _LESSONS:
-            outcome = await _LESSONS[name](online, caller.session, arguments)
+        if online is not None and name in LESSONS:
+            outcome = await LESSONS[name](online, caller.session, arguments)
             return ToolResult(outcome.message, structured=msgspec.to_builtins(outcome))
         return await _call_action(results, online, caller, name, arguments)
     except Refusal as refusal:
@@ -147,10 +146,7 @@ async def how_sure(live: LiveStore, session: ClientSession, role: Role, argument
 
     Readers are shown when and how often a document was changed, curators also by whom and after which question.
     """
-    try:
-        asked = msgspec.convert(arguments, _HowSure).documents
-    except (msgspec.ValidationError, UnicodeEncodeError) as error:
-        raise Refusal("invalid", f"{error}.") from None
+    asked = converted(arguments, _HowSure).documents
     opened = list(dict.fromkeys(action.id for action in session.looked if isinstance(action, Read)))
     if unknown := [id for id in asked if id not in opened]:
         raise Refusal("invalid", f"[{unknown[0][:40]}] was not opened recently; read it first.")
@@ -173,24 +169,21 @@ async def how_sure(live: LiveStore, session: ClientSession, role: Role, argument
 def _histories(live: LiveStore, ids: list[str]) -> dict[str, Blame]:
     if not ids:
         return {}
-    backend = open_backend(live.where)
-    try:
+    with closing(open_backend(live.where)) as backend:
         return {id: blame(lambda: backend.store(0), backend.events, id) for id in ids}
-    finally:
-        backend.close()
 
 
 def _told(found: Blame | None, role: Role) -> str:
     if found is None or not found.changes:
         return "made when the store was built" if found else "written or changed by an agent"
     first, last = found.changes[0], found.changes[-1]
-    told = f"{first.kind} {_by(visible(first.by, role))}"
-    if len(found.changes) > 1:
-        told += f", changed {len(found.changes) - 1} times since, last ({last.kind}) {_by(visible(last.by, role))}"
-    return told
+    times = len(found.changes) - 1
+    since = f", changed {times} times since, last ({last.kind}) {_by(last.by, role)}" if times else ""
+    return f"{first.kind} {_by(first.by, role)}{since}"
 
 
-def _by(author: Author) -> str:
-    by = f" by {author.agent}" if author.agent else ""
-    asked = f' after "{author.text}"' if author.text else ""
-    return f"in iteration {author.iteration}{by}{asked}"
+def _by(author: Author, role: Role) -> str:
+    shown = visible(author, role)
+    by = f" by {shown.agent}" if shown.agent else ""
+    asked = f' after "{shown.text}"' if shown.text else ""
+    return f"in iteration {shown.iteration}{by}{asked}"

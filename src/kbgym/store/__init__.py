@@ -2,6 +2,6 @@
 
 from kbgym.store.ledger import Ledger, ledger
 from kbgym.store.record import Record, source
-from kbgym.store.store import Linking, Refused, Store
+from kbgym.store.store import Refused, Store
 
-__all__ = ["Ledger", "Linking", "Record", "Refused", "Store", "ledger", "source"]
+__all__ = ["Ledger", "Record", "Refused", "Store", "ledger", "source"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -93,29 +93,20 @@ class Base(Protocol):
     def layer(self) -> Layer:
         """Return an empty layer of changes on top of these documents."""
 
-    def get(self, id: str) -> Record | None: ...
+    def indexes(
+        self, gone: Sequence[str], changed: Sequence[tuple[str, str]], embedder: Any, search: Any, tick: Any = None
+    ) -> Any:
+        """Return an index of vectors and one of words (see `search`) over these documents and changes to them.
 
-    def fetch(self, ids: Sequence[str], texts: Sequence[str]) -> None:
-        """Read documents by id and by normalised text into the cache."""
-
-    def number(self, id: str) -> int: ...
-
-    def inbound(self, id: str) -> tuple[str, ...]:
-        """Return the documents that link to this one, in order."""
-
-    def saying(self, text: str) -> Sequence[tuple[int, str]]:
-        """Return number and id of every document with this normalised text, in order."""
-
-    def carriers(self, origin: str) -> Sequence[str]:
-        """Return the documents that represent an origin or absorbed it, in order."""
-
-    def __iter__(self) -> Iterator[Record]: ...
+        `gone` are the ids of documents that were changed or removed, `changed` the texts of changed and new ids.
+        """
 
 
 class Layer(Protocol):
     """Changes on top of a base. Its mappings replace the dictionaries of a store and keep their order."""
 
-    base: Base
+    @property
+    def base(self) -> Base: ...
 
     @property
     def records(self) -> MutableMapping[str, Record]: ...
@@ -130,6 +121,9 @@ class Layer(Protocol):
 
     def fetch(self, ids: Iterable[str], texts: Iterable[str]) -> None:
         """Prefetch documents of the base with one query."""
+
+    def prefetch(self, events: Sequence[Any]) -> None:
+        """Prefetch the documents of the base that events of a trace name."""
 
     def since(self) -> tuple[list[str], list[Record]]:
         """Return the ids of the base that were changed or removed, and all changed and new documents."""

@@ -18,18 +18,11 @@ from kbgym.codes import code, number_of
 from kbgym.errors import BadInput
 from kbgym.store.record import MODULUS, Base, Flag, Layer, Record, normalised, weight
 
+Ids = tuple[str, ...]
+
 
 class Refused(Exception):
     """An operation that the store rejects; the agent reads the message."""
-
-
-class Linking(msgspec.Struct, frozen=True):
-    """The outcome of each target of a link operation."""
-
-    linked: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-    already: tuple[str, ...] = ()
-    itself: bool = False
 
 
 class Store:
@@ -253,8 +246,11 @@ class Store:
         self._set_links(id, ())
         self._drop(record.id)
 
-    def link(self, id: str, targets: Iterable[str]) -> Linking:
-        """Link to every target that exists and is not linked yet; report the others without linking them."""
+    def link(self, id: str, targets: Iterable[str]) -> tuple[Ids, Ids, Ids, bool]:
+        """Link to every target that exists and is not linked yet.
+
+        Return the linked, the unknown and the already linked targets, and True if the document itself is one.
+        """
         self._check_open()
         record = self.get(id)
         present = dict.fromkeys(record.links)
@@ -264,7 +260,7 @@ class Store:
         linked = tuple(target for target in known if target not in present)
         self._set_links(id, (*record.links, *linked))
         unknown = tuple(target for target in others if target not in self._records)
-        return Linking(linked, unknown, tuple(target for target in known if target in present), id in wanted)
+        return linked, unknown, tuple(target for target in known if target in present), id in wanted
 
     def unlink(self, id: str, target: str) -> None:
         """Remove a link; raise `Refused` if there is none."""

@@ -1,21 +1,14 @@
 """The interface of backends, which keep a store and its history in a folder or a database.
 
-A `StoreBackend` holds initial documents and a trace; an `EventWriter` appends transactions to the trace. A folder has
-one writer. A database may have several, so a `SharedWriter` takes the write lock:
-
-    with writer.locked() as news:           # excludes other writers; yields their events since the last turn
-        follow(news)
-        ...                               # act
-        writer.commit(events)
-    # durable here, or an error was raised
+A `StoreBackend` holds initial documents and a trace; an `EventWriter` appends transactions to the trace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
@@ -30,6 +23,9 @@ from kbgym.trace.log import TraceReading
 from kbgym.trace.replay import Watcher
 from kbgym.worlds.world import Document
 
+if TYPE_CHECKING:
+    from kbgym.trace.live import LiveStore
+
 
 class ConnectionLost(Failed):
     """The connection was lost and the transaction was not committed; the state it is based on must be reloaded."""
@@ -38,34 +34,14 @@ class ConnectionLost(Failed):
 class EventWriter(Protocol):
     """A writer that appends whole transactions to a trace."""
 
-    @property
-    def shared(self) -> bool:
-        """Return True if others may write concurrently; the writer is then a `SharedWriter`."""
-
     def commit(self, events: Sequence[Event]) -> None:
-        """Append a transaction, durable on return, or at the end of the turn if one is held.
-
-        Without a turn, raise BadInput if others committed events that were not read yet.
-        """
+        """Append a transaction, durable on return. Raise BadInput if others committed events that were not read yet."""
 
     def close(self) -> None: ...
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
-
-
-class SharedWriter(EventWriter, Protocol):
-    """A writer that shares its trace with others."""
-
-    def new_events(self) -> tuple[Event, ...]:
-        """Return the events that others committed since the last call, in order."""
-
-    def locked(self) -> AbstractContextManager[tuple[Event, ...]]:
-        """Exclude other writers for one commit, yielding their new events. An error inside undoes the commit."""
-
-    def resync(self, place: StoreBackend) -> None:
-        """Continue after a failure from the state of a newly opened backend."""
 
 
 class StoreBackend(Protocol):
@@ -77,7 +53,7 @@ class StoreBackend(Protocol):
 
     @property
     def folder(self) -> Path | None:
-        """Return the folder, which also holds a run's world, exams and snapshots; None for a database."""
+        """Return the folder, which also holds a run's world and exams; None for a database."""
 
     @property
     def at(self) -> int | None:
@@ -135,6 +111,9 @@ class BackendPlugin(Protocol):
 
     def create(self, url: str, lines: StoreLines, tick: ProgressCallback | None = None) -> StoreBackend:
         """Write a new store atomically. Raise BadInput if one exists."""
+
+    def live_store(self) -> type[LiveStore]:
+        """Return the class of live stores, which excludes other writers in a turn."""
 
     def display_name(self, url: str) -> str:
         """Return the URL without passwords."""

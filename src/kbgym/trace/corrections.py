@@ -54,6 +54,8 @@ class Taught(msgspec.Struct, frozen=True, omit_defaults=True):
 class Corrections:
     """A listener that collects the lessons of people by question, oldest first."""
 
+    lessons_only = True
+
     def __init__(self) -> None:
         self.clear()
 

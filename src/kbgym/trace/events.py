@@ -6,14 +6,18 @@ A change of meaning needs a new `SCHEMA` and a reader for the old one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from kbgym.gym.actions import Action, Deleted, Merged, Result, changed_in
+from kbgym.store import Store
 from kbgym.store.guard import Verdict
 from kbgym.worlds.world import Document, Source
+
+if TYPE_CHECKING:
+    from kbgym.store import Store
 
 SCHEMA = 1
 TUNED = "search"  # the kind of note that changes search settings of the store
@@ -125,19 +129,14 @@ class Committed(_Event, frozen=True, tag="commit"):
 Event = Genesis | Began | Acted | Ended | Graded | RolledBack | Imported | Noted | Committed
 
 
+def committed(iteration: int, position: int, store: Store) -> Committed:
+    """Return the event that ends a transaction, with the hash and size of the store."""
+    return Committed(iteration, position, store.fingerprint, len(store), store.links)
+
+
 def tunable(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return those settings of a trace that are search settings of its store."""
     return {name: settings[name] for name in ("slots", "slot_threshold") if name in settings}
-
-
-def named_in(event: Acted) -> Iterator[str]:
-    """Yield the strings in an action and its result that may be ids of documents."""
-    for value in (*msgspec.structs.astuple(event.action), *msgspec.structs.astuple(event.result)):
-        if isinstance(value, str) and value:
-            yield value
-        elif isinstance(value, tuple):
-            for one in value:
-                yield from (one,) if isinstance(one, str) else (one.index, *one.targets)
 
 
 ANY = ""  # matches any document

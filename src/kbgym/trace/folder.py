@@ -16,9 +16,9 @@ import msgspec
 from kbgym.canonical import read_lines, read_value
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
-from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
+from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack, committed
 from kbgym.trace.log import TraceReading, TraceWriter, has_begun, read_trace
-from kbgym.trace.replay import Watcher, committed, effective, replay
+from kbgym.trace.replay import Watcher, effective, replay
 from kbgym.worlds.world import Document
 
 RECORDS = "records.jsonl"
@@ -65,7 +65,7 @@ class StoreFolder:
     @property
     def iteration(self) -> int:
         """Return the last committed iteration."""
-        return self.reading.iteration if self.reading else 0
+        return self.reading.end.iteration if self.reading else 0
 
     @property
     def position(self) -> int:
@@ -108,7 +108,7 @@ class StoreFolder:
         return StoreLines(file.name, _split(file.read_bytes()), _split(trace), self.events, arm)
 
     def verify(self) -> None:
-        """Do nothing, since `replay.SnapshotCheck` checks snapshots."""
+        """Do nothing, since no data is stored beside the trace."""
 
     def close(self) -> None:
         """Do nothing, since no file stays open."""

@@ -1,9 +1,10 @@
 """The live store, through which all processes act on a store, record events and commit them.
 
-Training and serving use it. Changes are made in a turn, which excludes others in this process and, for a store in a
-database, in all processes, after applying their commits. Recorded events belong to the open transaction. A commit ends
-it and queues it for the disk, where waiting transactions are flushed together; a database writes them when the turn
-ends. If a write fails, the store returns to its last durable state, and all waiters get the error.
+Training and serving use it. Changes are made in a turn, which excludes others in this process. Recorded events belong
+to the open transaction. A commit ends it and queues it for the disk, where waiting transactions are flushed together.
+If a write fails, the store returns to its last durable state, and all waiters get the error.
+
+A backend whose stores have several writers supplies a subclass, in which a turn excludes them too.
 """
 
 from __future__ import annotations
@@ -12,43 +13,69 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, suppress
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self
 
 import msgspec
+from cachetools import LRUCache
 
 from kbgym.errors import BadInput, Failed, KbgymError
 from kbgym.gym.actions import NOTHING, Action, Observation
-from kbgym.gym.environment import Environment, Ranking, SearchEngine, texts_in
+from kbgym.gym.environment import Environment, Ranking, texts_in
 from kbgym.gym.observations import Observations
-from kbgym.search.live import LiveEngine, Overlay
+from kbgym.index_keys import same_key
+from kbgym.search.engine import Engine
 from kbgym.store import Store
-from kbgym.store.guard import Judge
-from kbgym.trace.backend import (
-    ConnectionLost,
-    EventWriter,
-    SharedWriter,
-    StoreBackend,
-    is_url,
-    open_backend,
-    shown,
-    store_at,
-)
-from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by, tunable
+from kbgym.store.guard import Judge, SameIndex
+from kbgym.trace import is_url, plugin_for, shown
+from kbgym.trace.backend import ConnectionLost, EventWriter, StoreBackend, open_backend
+from kbgym.trace.events import ANY, Committed, Event, RolledBack, committed, touched_by, tunable
 from kbgym.trace.folder import TRACE, position_at
-from kbgym.trace.judge_cache import JudgeCache
-from kbgym.trace.replay import Listener, catch_up, committed, replay, replaying
-from kbgym.trace.write_lock import WriteLock
+from kbgym.trace.replay import Listener, replay, replaying
 
+_ROUNDS = 3
+_MAX_VERDICTS = 1_000
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
+
+
+class JudgeCache:
+    """A caching judge in front of a slow one, so that no writer waits for a model.
+
+    A verdict depends on two sentences only, so the judge is asked before a turn. Neighbours that appeared in between
+    are judged in further rounds, and finally in the turn. The trace keeps the verdicts that were used.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._verdicts: LRUCache[tuple[str, str], bool] = LRUCache(_MAX_VERDICTS)
+        self._asked = 0
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    async def duplicate(self, candidate: str, existing: str) -> bool:
+        pair = (candidate, existing)
+        if (same := self._verdicts.get(pair)) is None:
+            self._asked += 1
+            same = self._verdicts[pair] = await self._judge.duplicate(candidate, existing)
+        return same
+
+    async def prepare(self, actions: Sequence[Action], environment: Environment) -> None:
+        """Ask about the sentences of actions in an environment with this judge, until a round has no new pairs."""
+        for _ in range(_ROUNDS):
+            asked = self._asked
+            for action in actions:
+                await environment.judged(action)
+            if self._asked == asked:
+                return
 
 
 class Snapshot(msgspec.Struct, frozen=True, eq=False):
     """A read-only store and its search after an iteration."""
 
     store: Store
-    engine: Overlay
+    engine: Engine
     iteration: int
     ranking: Ranking = "paper"
     observations: Observations = "paper"
@@ -57,27 +84,29 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         return Environment(self.store, self.engine, ranking=self.ranking, observations=self.observations)
 
 
-def overlay_of(environment: Environment) -> Overlay:
-    """Return a snapshot of the search on which edits can be staged."""
-    if not isinstance(environment.engine, LiveEngine):
-        raise TypeError("a store whose edits are staged needs a search with overlays")
-    return environment.engine.overlay()
-
-
 def snapshot_of(now: Environment, iteration: int) -> Snapshot:
-    return Snapshot(now.store.copy().freeze(), overlay_of(now), iteration, now.ranking, now.observations)
+    return Snapshot(now.store.copy().freeze(), now.engine.overlay(), iteration, now.ranking, now.observations)
 
 
 class LiveStore:
     """The newest state of a store, with its search and its trace."""
 
+    shared = False  # True if other processes may write concurrently
+
+    def __new__(cls, where: str | Path, *_: Any, **__: Any) -> Self:
+        """Create an instance of the backend's own class, if it has one."""
+        kind: type[Any] = plugin_for(str(where)).live_store() if is_url(where) else cls
+        made: Self = object.__new__(kind)
+        return made
+
     def __init__(
         self,
         where: str | Path,
-        engine: Callable[[Store], SearchEngine],
+        engine: Callable[[Store], Engine],
         listeners: Sequence[Listener] = (),
         *,
         judge: Judge | None = None,
+        same_index: SameIndex = same_key,
         ranking: Ranking = "paper",
         observations: Observations = "paper",
         embedder: str = "",
@@ -89,6 +118,7 @@ class LiveStore:
 
         Args:
             engine: creates a search engine over the newest state.
+            same_index: tells whether two sentences are indexes of one key.
             embedder, settings: recorded in the first event of a new trace.
             position: returns the number of lessons taught; by default that of the last commit.
             write: if False, take no lock and follow the writes of others.
@@ -105,7 +135,6 @@ class LiveStore:
         self._flushing: asyncio.Task[None] | None = None
         self.last: asyncio.Future[None] | None = None  # done when all commits are durable
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # documents whose last change is not durable
-        self._write_lock: WriteLock | None = None  # only if others may write
         self._lost = False  # the durable state could not be reloaded yet
         self._snapshot: Snapshot | None = None
         self._lock = asyncio.Lock()
@@ -118,7 +147,7 @@ class LiveStore:
             store = place.store(watch=self._replayed)
             if not store.tuned:  # a new trace has not been replayed
                 store.tune(tunable(settings or {}))
-            self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations)
+            self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations, same_index)
         except BaseException:
             if self._writer is not None:
                 self._writer.close()
@@ -129,34 +158,23 @@ class LiveStore:
     def _open_writer(self, embedder: str, settings: dict[str, Any]) -> StoreBackend:
         """Open the store for writing or reading, taking the file's lock before the trace is replayed."""
         place = open_backend(self.where)
-        if self.writes and place.genesis is None:
-            self._writer = place.start(embedder, settings)
-            if not self._writer.shared:
-                return place
-            self._writer.close()
-            place = open_backend(self.where)
-        if self.writes or self.folder is None:
-            self._writer = place.resume()
-            if self._writer.shared:
-                self._write_lock = WriteLock(cast(SharedWriter, self._writer), self._thread, self._follow, self._return)
+        if self.writes:
+            self._writer = place.start(embedder, settings) if place.genesis is None else place.resume()
         return place
 
     @property
     def store(self) -> Store:
         return self.environment.store
 
-    @property
-    def shared(self) -> bool:
-        """Return True if other processes may write concurrently."""
-        return self._write_lock is not None
-
     def _settle(self, place: StoreBackend) -> None:
         self.iteration, self._position = place.iteration, place.position
         self._size = place.reading.size if place.reading and self.folder else 0
 
     def _tell(self, event: Event, store: Store, observation: Observation) -> None:
+        served = isinstance(event, Committed) or getattr(event, "phase", "") == "serve"
         for listener in self.listeners:
-            listener(event, store, observation)
+            if not (served and getattr(listener, "lessons_only", False)):
+                listener(event, store, observation)
 
     # -- turns --------------------------------------------------------------------------------------------------------
 
@@ -169,85 +187,34 @@ class LiveStore:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[None]:
-        """Exclude all other writers.
+        """Exclude all other writers."""
+        self._check_writable()
+        async with self._lock:
+            await self._refresh()
+            try:
+                yield
+            finally:
+                self._recover()
 
-        In a database, all events recorded inside are durable when the turn ends, or the turn raises an error.
-        """
+    def _check_writable(self) -> None:
         if not self.writes:
             raise BadInput(f"{self.name} was opened for reading only.")
-        await self._lock.acquire()
-        try:
-            await self._refresh(take=True)
-        except BaseException:
-            self._lock.release()
-            raise
-        before, error = len(self._closed), None
-        try:
-            yield
-        except BaseException as caught:
-            error = caught
-            raise
-        finally:
-            if self._write_lock is None:
-                self._recover()
-                self._lock.release()
-            else:  # cancellation of the caller must not leave the turn half finished
-                await asyncio.shield(asyncio.get_running_loop().create_task(self._end(self._write_lock, before, error)))
 
-    async def _refresh(self, take: bool = False) -> None:
+    async def _refresh(self) -> None:
+        """Apply the commits of others."""
+        self._check_state()
+        if self._writer is None and self.folder is not None:
+            trace = self.folder / TRACE
+            if trace.exists() and trace.stat().st_size != self._size:
+                self._return()
+
+    def _check_state(self) -> None:
+        """Reload the durable state if that is still due."""
         if self._lost:
             try:
                 self._return()
             except BadInput as error:  # the store on disk has changed, so no request is at fault
                 raise Failed(str(error)) from error
-        if self._write_lock is not None:
-            if self._write_lock.held is not None:  # others cannot have committed
-                return
-            await (self._write_lock.take() if take else self._write_lock.refresh())
-        elif self._writer is None and self.folder is not None:
-            trace = self.folder / TRACE
-            if trace.exists() and trace.stat().st_size != self._size:
-                self._return()
-
-    async def _end(self, turn: WriteLock, before: int, error: BaseException | None) -> None:
-        """End a turn; waiting tasks of this process share this turn of the database."""
-        held = turn.held
-        try:
-            if error is None and self._open:
-                self.commit()
-            if error is not None and (self._open or len(self._closed) > before):
-                await self._abandon(turn, before, error)
-                return
-            mine = self._closed[-1][1] if len(self._closed) > before else None
-        finally:
-            self._lock.release()
-        async with self._lock:
-            if turn.held is held:
-                await self._write(turn)
-        if mine is not None:
-            await mine
-
-    async def _abandon(self, turn: WriteLock, before: int, error: BaseException) -> None:
-        """Undo a failed turn, keeping the changes of earlier ones in the same database turn."""
-        self._open, undone = [], self._closed[before:]
-        del self._closed[before:]
-        await self._write(turn)
-        self._give_up(undone, KbgymError(str(error)))
-        self._recover()
-
-    async def _write(self, turn: WriteLock) -> None:
-        """End the turn of the database, if one is held, writing all transactions committed in it."""
-        if turn.held is None:
-            return
-        done, self._closed = self._closed, []
-        try:
-            await turn.end([event for events, _ in done for event in events])
-        except KbgymError as trouble:
-            self._give_up(done, trouble)
-            self._recover()
-        else:
-            self.flushes += bool(done)
-            self._written(done)
 
     # -- acting -------------------------------------------------------------------------------------------------------
 
@@ -264,8 +231,6 @@ class LiveStore:
 
     def commit(self) -> asyncio.Future[None]:
         """End the open transaction; the future is done when it is durable."""
-        if self._write_lock is not None and self._write_lock.held is None:
-            raise RuntimeError("a shared store is changed in a turn")
         if self._lost:
             raise Failed(f"{self.name}: what this was built on could not be written.")
         self.iteration += 1
@@ -280,9 +245,13 @@ class LiveStore:
         self.last = durable
         self._unwritten.update(dict.fromkeys(touched_by(events), durable))
         self.commits += 1
-        if not self.shared and self._flushing is None:
-            self._flushing = asyncio.get_running_loop().create_task(self._flush())
+        self._write_soon()
         return durable
+
+    def _write_soon(self) -> None:
+        """Write closed transactions in the background."""
+        if self._flushing is None:
+            self._flushing = asyncio.get_running_loop().create_task(self._flush())
 
     def unwritten(self, ids: Iterable[str]) -> set[asyncio.Future[None]]:
         """Return futures that complete once these documents are durable in their current state."""
@@ -337,8 +306,6 @@ class LiveStore:
     def _return(self) -> None:
         """Reload the durable state of the store."""
         place = open_backend(self.where)
-        if self._write_lock is not None:
-            self._write_lock.resync(place)
         self._settle(place)
         self._open = []
         for listener in self.listeners:
@@ -347,36 +314,11 @@ class LiveStore:
         place.close()
         self._lost = False
 
-    async def _follow(self) -> None:
-        """Apply the commits of others to the store, its search and the listeners."""
-        arrived = self._write_lock.arrived if self._write_lock else []
-        if not (events := tuple(arrived)):
-            return
-        earlier = partial(store_at, self.where)
-        made = [event.action for event in events if isinstance(event, Acted)]
-        await self.environment.engine.prepare([text for action in made for text in texts_in(action)])
-        if any(isinstance(event, Imported | RolledBack) for event in events):
-            self.sync_to(catch_up(self.store.copy(), events, self.iteration, earlier, self._replayed))
-        else:
-            catch_up(self.store, events, self.iteration, earlier, self._followed)
-        if isinstance(last := events[-1], Committed):
-            self.iteration, self._position = last.iteration, last.position
-        del arrived[: len(events)]
-
-    def _followed(self, event: Event, store: Store) -> None:
-        if isinstance(event, Acted):
-            self.environment.update_index(event.result)
-        self._replayed(event, store)
-
     def snapshot(self) -> Snapshot:
         """Return a snapshot of the store; callers at the same iteration share one."""
         if self._snapshot is None or self._snapshot.iteration != self.iteration:
             self._snapshot = snapshot_of(self.environment, self.iteration)
         return self._snapshot
-
-    def overlay(self) -> Overlay:
-        """Return a snapshot of the search on which edits can be staged."""
-        return overlay_of(self.environment)
 
     async def roll_back(self, to: int, reason: str = "") -> int:
         """Return to an earlier iteration by adding to the history, and return the new iteration."""
@@ -405,7 +347,6 @@ class LiveStore:
             await self.durable()
         finally:
             self._thread.shutdown(wait=True)
-            if isinstance(self.environment.engine, LiveEngine):
-                self.environment.engine.embedding.close()
+            self.environment.engine.close()
             if self._writer is not None:
                 self._writer.close()

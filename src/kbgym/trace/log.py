@@ -19,7 +19,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -105,10 +104,6 @@ class TraceReading(msgspec.Struct, frozen=True):
     end: CommitMarker
     size: int
     dropped: str | None = None
-
-    @property
-    def iteration(self) -> int:
-        return self.end.iteration
 
 
 def chained(body: bytes, chain: str) -> tuple[bytes, str]:
@@ -198,8 +193,6 @@ def verified(path: Path | str, number: int, line: bytes, chain: str) -> tuple[Ev
 
 class TraceWriter:
     """An `EventWriter` that appends whole transactions and rejects a second process."""
-
-    shared = False
 
     def __init__(self, path: Path, reading: TraceReading | None) -> None:
         """Continue after a reading, truncating uncommitted data; without one, start a new file."""
@@ -337,12 +330,9 @@ def _recover(trace: Path, data: bytes) -> Recovered:
 
 
 def _beside(trace: Path) -> Path:
-    """Create a folder for the damaged files, with a copy of the files derived from the trace."""
+    """Create a folder for the damaged files."""
     number = 1
     while (kept := trace.parent / f"damaged-{number}").exists():
         number += 1
     kept.mkdir()
-    measures = trace.parent / "prequential.jsonl"
-    if measures.is_file():
-        shutil.copy2(measures, kept)
     return kept

@@ -8,18 +8,14 @@ A `Listener` is called with every event, live and replayed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
-from pathlib import Path
 from typing import Protocol
 
-from kbgym.canonical import read_lines
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import NOTHING, Observation
-from kbgym.gym.environment import advice_of, apply, texts_in
+from kbgym.gym.environment import advice_of, apply
 from kbgym.gym.observations import Observations, observe
-from kbgym.gym.tools import is_editing
-from kbgym.store import Record, Refused, Store
-from kbgym.trace.events import TUNED, Acted, Committed, Event, Genesis, Imported, Noted, RolledBack, named_in, tunable
+from kbgym.store import Refused, Store
+from kbgym.trace.events import TUNED, Acted, Committed, Event, Genesis, Imported, Noted, RolledBack, tunable
 
 _BATCH = 500  # events whose documents are prefetched with one query, if not in memory
 # Called after each event with the store at that point.
@@ -54,24 +50,22 @@ def catch_up(
     iteration: int,
     earlier: Callable[[int], Store],
     watch: Watcher | None = None,
-    first: int = 1,
 ) -> Store:
     """Apply whole transactions to the store after `iteration`, in place, and return it.
 
     Every event is applied once, regardless of rollbacks: the states that later rollbacks return to are kept.
     After a rollback the result is another object: `earlier` returns the store after an iteration before the events.
-    `first` is the number of the first event in its trace, for messages.
     """
     wanted = _wanted(events)
     kept = {iteration: store.copy()} if iteration in wanted else {}
     for number, event in enumerate(events, 1):
-        if number % _BATCH == 1:
-            _fetch(store, events[number - 1 : number - 1 + _BATCH])
+        if store.layer is not None and number % _BATCH == 1:
+            store.layer.prefetch(events[number - 1 : number - 1 + _BATCH])
         if isinstance(event, RolledBack):
             then = kept[event.to] if event.to in kept else earlier(event.to)
             store = then.copy().never_reissue(store)
         else:
-            redo(store, event, number + first - 1)
+            redo(store, event, number)
         if isinstance(event, Committed):
             if wanted.get(event.iteration, 0) > number:
                 kept[event.iteration] = store.copy()
@@ -79,15 +73,6 @@ def catch_up(
         if watch:
             watch(event, store)
     return store
-
-
-def _fetch(store: Store, events: Sequence[Event]) -> None:
-    """Prefetch the documents that events name with one query, if they are not in memory."""
-    if store.base is None:
-        return
-    acted = [event for event in events if isinstance(event, Acted)]
-    written = (text for event in acted if is_editing(event.action) for text in texts_in(event.action))
-    store.fetch((id for event in acted for id in named_in(event)), written)
 
 
 def redo(store: Store, event: Event, number: int) -> None:
@@ -113,11 +98,6 @@ def redo(store: Store, event: Event, number: int) -> None:
             if (len(store), store.fingerprint) != (documents, fingerprint):
                 raise Damaged("the initial documents are not those this trace was written over.")
             store.tune(tunable(settings))
-
-
-def committed(iteration: int, position: int, store: Store) -> Committed:
-    """Return the event that ends a transaction, with the hash and size of the store."""
-    return Committed(iteration, position, store.fingerprint, len(store), store.links)
 
 
 def follow_import(store: Store, event: Imported) -> None:
@@ -151,7 +131,8 @@ def effective(events: Sequence[Event]) -> list[Event]:
 class Listener(Protocol):
     """State derived from the trace. It is called with every event, live or replayed; `clear` resets it.
 
-    `observation` is that of the event if it is an action.
+    `observation` is that of the event if it is an action. A live store does not call a listener that has an attribute
+    `lessons_only = True` for edits that clients make by themselves.
     """
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None: ...
@@ -170,22 +151,3 @@ def replaying(listeners: Sequence[Listener], kind: Observations = "paper") -> Wa
             listener(event, store, observation)
 
     return watch
-
-
-class SnapshotCheck:
-    """A replay watcher that compares the store with the snapshots."""
-
-    def __init__(self, folder: Path | None) -> None:
-        files = sorted((folder / "snapshots").glob("*.jsonl")) if folder else []
-        self._files = {int(file.stem): file for file in files if file.stem.isascii() and file.stem.isdecimal()}
-        self.checked = 0
-
-    def __call__(self, event: Event, store: Store) -> None:
-        if isinstance(event, Genesis | Committed):
-            iteration = event.iteration if isinstance(event, Committed) else 0
-            if (file := self._files.get(iteration)) is not None:
-                for number, (there, here) in enumerate(zip_longest(read_lines(file, Record), store), 1):
-                    if there != here:
-                        id = (here or there).id
-                        raise Damaged(f"{file}, line {number}: document {id} is not what the trace says it was.")
-                self.checked += 1

@@ -18,7 +18,7 @@ import msgspec
 from kbgym.canonical import Decoder, encode, read_file, write_lines, write_whole
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import Action, Result
-from kbgym.gym.environment import Environment, Ranking, SearchEngine
+from kbgym.gym.environment import Environment, Ranking
 from kbgym.gym.episode import Outcome, Transcript, play
 from kbgym.gym.grading import grade_question, set_f1
 from kbgym.gym.observations import Observations
@@ -124,7 +124,7 @@ def row_of(
 
 async def examine(
     store: Store,
-    engine: SearchEngine,
+    engine: Engine,
     questions: Sequence[Question],
     reader: Agent,
     out: Path | None = None,
@@ -301,11 +301,7 @@ def no_store_file(out: Path) -> Path:
 
 
 async def examine_without(
-    questions: Sequence[Question],
-    reader: Agent,
-    out: Path | None,
-    settings: Settings,
-    concurrency: int,
+    questions: Sequence[Question], reader: Agent, out: Path | None, settings: Settings, concurrency: int
 ) -> list[Row]:
     """Ask the same reader the same questions on an empty store; existing rows are kept."""
     file = no_store_file(out) if out else None

@@ -1,8 +1,9 @@
 """The training loop: answer a question, grade the answer, edit the store, commit.
 
-`train` teaches every pending lesson; `teach` is one lesson. A lesson is one training step: a forward pass by the
-reader, its grade, and a backward pass by the curator, who sees the expected answer and edits the store. The session
-plays passes and records them; `curate` decides how a backward pass is applied to the store.
+`train` teaches every pending lesson; `teach` is one lesson. A lesson is one training step in two halves: `answer`, a
+forward pass by the reader, and after its grade `learn`, a backward pass by the curator, who sees the expected answer
+and edits the store. A served store learns from traffic by the same two halves. The session plays passes and records
+them; `curate` decides how a backward pass is applied to the store.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Protocol
 
 from kbgym.gym.episode import Transcript
 from kbgym.gym.grading import grade_question
 from kbgym.gym.policy import Agent, Backward, Forward, IndexTask, PassVerdict, Turn
+from kbgym.trace.events import Phase
 from kbgym.training.lessons import Lesson, schedule
 from kbgym.training.run import Settings
 from kbgym.training.session import Agents, Session
@@ -21,7 +25,6 @@ from kbgym.worlds.world import World
 
 SUFFICED = 2  # a right answer within this many actions leaves nothing to learn for which a curator should be paid
 UNPAID = "general"  # this curator costs nothing, and other wordings of a question profit
-NOTHING_LEARNT = Transcript("curator", "done", ())
 Curate = Callable[[Session, Lesson, Agent, Backward], Awaitable[Transcript]]
 
 
@@ -60,7 +63,7 @@ async def teach(lesson: Lesson, settings: Settings, agents: Agents, session: Ses
     question = lesson.question
     state = await session.begin(lesson)
     if state.grade is None:
-        forward = await session.play("forward", lesson, agents.reader, Forward(question.text))
+        forward = await answer(lesson, agents.reader, session)
         if forward.outcome == "agent_failed":
             await session.end(lesson, "forward", forward)
             return
@@ -68,17 +71,28 @@ async def teach(lesson: Lesson, settings: Settings, agents: Agents, session: Ses
     assert state.grade is not None
     turns = tuple(Turn(step.action, step.observation) for step in state.forward)
     agenda = session.index_tasks(lesson)
-    if suffices(settings, turns, state.grade.f1, agenda):
-        await session.end(lesson, "backward", NOTHING_LEARNT)
-        return
     task = backward_task(question.text, turns, question.golds, state.grade.f1, state.grade.answer, agenda)
-    await session.end(lesson, "backward", await curate(session, lesson, agents.curator, task))
+    learnt = await learn(settings, task, partial(curate, session, lesson, agents.curator))
+    await session.end(lesson, "backward", learnt)
 
 
-def suffices(settings: Settings, turns: Sequence[Turn], f1: float, agenda: Sequence[IndexTask]) -> bool:
-    """Return True if a forward pass leaves nothing to learn that is worth a backward pass."""
-    skips = settings.strategy != "paper" and settings.curator != UNPAID and not agenda
-    return skips and f1 == 1.0 and len(turns) <= SUFFICED
+class Player(Protocol):
+    """Plays the passes of a lesson."""
+
+    async def play(self, phase: Phase, lesson: Lesson, agent: Agent, task: Forward | Backward) -> Transcript: ...
+
+
+async def answer(lesson: Lesson, reader: Agent, player: Player) -> Transcript:
+    """Play the forward pass of a lesson."""
+    return await player.play("forward", lesson, reader, Forward(lesson.question.text))
+
+
+async def learn(settings: Settings, task: Backward, curate: Callable[[Backward], Awaitable[Transcript]]) -> Transcript:
+    """Play the backward pass, unless the forward pass leaves nothing to learn that is worth one."""
+    skips = settings.strategy != "paper" and settings.curator != UNPAID and not task.agenda
+    if skips and task.f1 == 1.0 and len(task.forward) <= SUFFICED:
+        return Transcript("curator", "done", ())
+    return await curate(task)
 
 
 def backward_task(

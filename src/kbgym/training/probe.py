@@ -19,7 +19,7 @@ from kbgym.training.lessons import schedule
 from kbgym.training.run import Run
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.splits import shares
-from kbgym.worlds.world import Key, Question, World
+from kbgym.worlds.world import Question, World
 
 NAMES = {2: ("neither", "one", "both"), 1: ("neither", "one")}
 
@@ -49,11 +49,7 @@ def probe_run(run: Run, n: int | None = 34, seed: int = 0) -> Probe:
 
 
 def gradient(
-    world: World,
-    trained: Sequence[Question],
-    n: int | None = 34,
-    seed: int = 0,
-    also: Sequence[Question] = (),
+    world: World, trained: Sequence[Question], n: int | None = 34, seed: int = 0, also: Sequence[Question] = ()
 ) -> Probe:
     """Draw the groups for a store trained on these questions; with `n` None, use all trained questions.
 
@@ -76,7 +72,7 @@ def gradient(
         of_template["trained"] = [question for question in anchors if question.template == template]
         for question in kind.pool(world, template):
             if question.text not in seen:
-                of_template[NAMES[slots][_touched(question, touched)]].append(question)
+                of_template[NAMES[slots][sum(key in touched for key in question.keys)]].append(question)
     quota = {
         template: min(wanted[template], *(len(candidates) for candidates in groups.values()))
         for template, groups in drawn.items()
@@ -102,13 +98,9 @@ def gradient_templates(world: World) -> tuple[str, ...]:
 
 def held_out(world: World, trained: Sequence[Question], n: int | None = 34, seed: int = 0) -> Probe:
     """Draw trained questions and unseen test questions, for a world that cannot list its questions."""
-    seen = dict.fromkeys(question.text for question in trained)
     asked = {question.text: question for question in trained}
     test = [question for name in ("test_in", "test_out") for question in world.split(name)]
-    groups = {
-        "trained": list(asked.values()),
-        "unseen": [question for question in test if question.text not in seen],
-    }
+    groups = {"trained": list(asked.values()), "unseen": [question for question in test if question.text not in asked]}
     if not groups["unseen"]:
         raise BadInput("this world has no test question that was not trained on, so nothing can be compared.")
     chosen: dict[str, tuple[Question, ...]] = {}
@@ -116,13 +108,9 @@ def held_out(world: World, trained: Sequence[Question], n: int | None = 34, seed
         count = len(questions) if n is None else min(n, len(questions))
         drawn = Random(f"{seed}:probe:{name}").sample(questions, count)
         chosen[name] = tuple(msgspec.structs.replace(question, split=name) for question in drawn)
-    overlap = {name: sum(question.text in seen for question in group) for name, group in chosen.items()}
+    overlap = {name: sum(question.text in asked for question in group) for name, group in chosen.items()}
     sizes = {name: len(group) for name, group in chosen.items()}
     return Probe(chosen, sizes, {name: n or size for name, size in sizes.items()}, overlap)
-
-
-def _touched(question: Question, touched: set[Key]) -> int:
-    return sum(key in touched for key in question.keys)
 
 
 def _quotas(anchors: Sequence[Question], n: int) -> dict[str, int]:

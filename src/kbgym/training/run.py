@@ -1,25 +1,20 @@
-"""Run folders: the settings, the world, the trace of the store, snapshots and exams.
+"""Run folders: the settings, the world, the trace of the store and exams.
 
 run.json        resolved settings, versions and hashes, written first
 world/          documents.jsonl, questions.jsonl, world.json
 records.jsonl   the initial store, if it is not the world's documents
 trace.jsonl     every action and result; deterministic, hash-chained
-timing.jsonl    durations, which replay ignores
-snapshots/      the store at each epoch's end; derived, may be deleted
 exams/          a file of rows per exam
 report/
 """
 
 from __future__ import annotations
 
-import json
-import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from kbgym.canonical import atomic_dir, check_name, pretty, read_value, write_lines, write_whole
+from kbgym.canonical import atomic_dir, check_name, pretty, read_value, write_lines
 from kbgym.errors import BadInput
 from kbgym.gym.environment import SLOT_THRESHOLD, SLOTS, Ranking
 from kbgym.gym.observations import Observations
@@ -134,23 +129,8 @@ class Run:
             self._world = World.load(self.folder / "world")
         return self._world
 
-    def has_snapshot(self, iteration: int) -> bool:
-        """Return True if there is a snapshot of the store after an iteration."""
-        return (self.folder / "snapshots" / f"{iteration}.jsonl").is_file()
-
-    def snapshot(self, store: Store, iteration: int) -> None:
-        """Write the store after an iteration atomically."""
-        with write_whole(self.folder / "snapshots" / f"{iteration}.jsonl") as scratch:
-            write_lines(scratch, store)
-
     def exam_path(self, name: str) -> Path:
         """Return the file for the rows of an exam, and create its folder."""
         folder = self.folder / "exams"
         folder.mkdir(exist_ok=True)
         return folder / f"{name}.jsonl"
-
-    def timed(self, what: str, seconds: float, **more: Any) -> None:
-        """Append a duration to `timing.jsonl`, which replay ignores."""
-        line = {"at": round(time.time(), 3), "what": what, "seconds": round(seconds, 6), **more}
-        with (self.folder / "timing.jsonl").open("a", encoding="utf-8") as out:
-            out.write(json.dumps(line) + "\n")

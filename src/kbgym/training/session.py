@@ -7,25 +7,24 @@ trace has their steps in the order in which they took effect.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from kbgym.canonical import sweep
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Observation
 from kbgym.gym.calibration import calibrate
-from kbgym.gym.environment import SearchEngine, Step
+from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import Grade
 from kbgym.gym.policy import Agenda, Agent, Backward, Forward, IndexTask
 from kbgym.gym.tools import Role
 from kbgym.progress import ProgressCallback
+from kbgym.search.engine import Engine
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.trace.events import TUNED, Acted, Began, Committed, Ended, Event, Graded, Noted, Phase
+from kbgym.trace.events import TUNED, Acted, Began, Ended, Event, Graded, Noted, Phase
 from kbgym.trace.live import LiveStore
 from kbgym.training.exam import examine, summarise
 from kbgym.training.lessons import Lesson, LessonState, Progress, schedule
@@ -65,12 +64,10 @@ def recorded_settings(settings: Settings, agents: Agents) -> dict[str, Any]:
 class Session:
     """An open store in training, kept in the run's folder or in the database at `url`.
 
-    Evaluations and snapshots at the end of an epoch exist only for a store in a folder.
+    Evaluations at the end of an epoch exist only for a store in a folder.
     """
 
-    def __init__(
-        self, run: Run, agents: Agents, engine: Callable[[Store], SearchEngine], url: str | None = None
-    ) -> None:
+    def __init__(self, run: Run, agents: Agents, engine: Callable[[Store], Engine], url: str | None = None) -> None:
         """Open the store, replay its trace and create a search engine over it."""
         if run.settings.strategy == "class" and agents.agenda is None:
             raise BadInput("the strategy class needs an agenda: give Agents one, or let agents_named make them.")
@@ -78,11 +75,7 @@ class Session:
         self.lessons = schedule(run.world, run.settings)
         self.progress = Progress()
         self.tick: ProgressCallback | None = None
-        self.ended = 0  # lessons taught in this session
-        self._started: dict[Lesson, float] = {}
-        self._restoring = url is None
         self.clear()
-        sweep(run.folder / "snapshots")
         self.live = LiveStore(
             run.folder if url is None else url,
             engine,
@@ -94,7 +87,6 @@ class Session:
             settings=recorded_settings(self.settings, agents),
             position=lambda: self.position,
         )
-        self._restoring = False
 
     @property
     def store(self) -> Store:
@@ -114,11 +106,9 @@ class Session:
         self.grades: list[Graded] = []
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None:
-        """Follow the trace, live or replayed: update agenda and grades, and restore snapshots lost in a crash."""
+        """Follow the trace, live or replayed: update the agenda and the grades."""
         if isinstance(event, Graded):
             self.grades.append(event)
-        elif self._restoring and isinstance(event, Committed) and self._lacks_snapshot(event):
-            self.run.snapshot(store, event.iteration)
         if self.agenda is None:
             return
         if isinstance(event, Began) and event.phase == "forward":
@@ -150,7 +140,6 @@ class Session:
 
     async def begin(self, lesson: Lesson) -> LessonState:
         """Start a lesson, or return the state of one that was interrupted."""
-        self._started[lesson] = time.perf_counter()
         if lesson.key not in self.progress.begun:
             async with self.live.write():
                 self.live.record(self._began(self.progress.last + 1, "forward", lesson))
@@ -179,21 +168,16 @@ class Session:
         """Record the end of the last pass of a lesson."""
         async with self.live.write():
             self.live.record(_ended(self.state(lesson).iteration, phase, transcript))
-        self.ended += 1
 
     async def commit(self, lesson: Lesson) -> None:
-        """Make everything done so far durable; evaluate and write a snapshot if the lesson ended its epoch."""
+        """Make everything done so far durable, after an evaluation if the lesson ended its epoch."""
         if not self.live.shared:  # in a shared store every step was durable when its turn ended
-            ends = self._ends_epoch(self.position)
-            if ends:
+            if self._ends_epoch(self.position):
                 await self._calibrate()
                 await self._evaluate(lesson.epoch)
             async with self.live.write():
                 durable = self.live.commit()
             await asyncio.shield(durable)
-            if ends:
-                self.run.snapshot(self.store, self.iteration)
-            self.run.timed("iteration", time.perf_counter() - self._started.pop(lesson), iteration=self.iteration)
         if self.tick:
             self.tick(self.position, len(self.lessons), self._summary())
 
@@ -230,9 +214,6 @@ class Session:
         role, given = ("reader", self.settings.reader) if phase == "forward" else ("curator", self.settings.curator)
         agent = self.agents.described.get(role, {}).get("agent", given)
         return Began(iteration, phase, agent, lesson.question.id, lesson.question.text, lesson.epoch)
-
-    def _lacks_snapshot(self, commit: Committed) -> bool:
-        return self._ends_epoch(commit.position) and not self.run.has_snapshot(commit.iteration)
 
     def _ends_epoch(self, position: int) -> bool:
         """Return True if an epoch is over after `position` lessons."""

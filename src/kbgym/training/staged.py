@@ -8,14 +8,14 @@ every edit of a rejected pass, which is never applied to the live store.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from kbgym.gym.actions import NOTHING, Action, Added, Correct, Corrected, Error, Merged, Result
+from kbgym.gym.actions import Action, Added, Correct, Corrected, Error, Merged, Result
 from kbgym.gym.environment import Environment, Step, advice_of, apply
 from kbgym.gym.episode import Transcript, play
-from kbgym.gym.policy import Agent, Backward, Forward
+from kbgym.gym.policy import Agent, Backward
 from kbgym.gym.tools import documents_named, is_editing
 from kbgym.trace.events import Acted, Began, Ended, Noted, Phase
 from kbgym.trace.live import LiveStore, Snapshot
@@ -41,19 +41,10 @@ class StagedEdits(msgspec.Struct, frozen=True, eq=False):
         return self.environment.store.fingerprint != self.base.store.fingerprint
 
 
-async def forward(
-    live: LiveStore, reader: Agent, question: str, budget: int, memory: int
-) -> tuple[Transcript, Snapshot]:
-    """Play a reader's pass on a snapshot of the store."""
-    async with live.read():
-        base = live.snapshot()
-    return await play(reader(), base.environment(), "reader", Forward(question), budget, memory), base
-
-
 async def stage(live: LiveStore, curator: Agent, task: Backward, budget: int, memory: int) -> StagedEdits:
     """Play a curator's pass on a copy of the store."""
     async with live.read():
-        base, engine = live.snapshot(), live.overlay()
+        base, engine = live.snapshot(), live.environment.engine.overlay()
     environment = Environment(base.store.copy(), engine, live.environment.judge, base.ranking, base.observations)
     return StagedEdits(await play(curator(), environment, "curator", task, budget, memory), base, environment)
 
@@ -73,55 +64,58 @@ def unchanged(live: LiveStore, staged: StagedEdits) -> bool:
 def record_forward(live: LiveStore, began: Began, transcript: Transcript, base: Snapshot) -> None:
     """Record a finished forward pass."""
     live.record(began)
+    recorder = _Recorder(live, began.iteration, "forward", "stale", base.iteration)
     for number, step in enumerate(transcript.steps, 1):
-        _repeat(live, began.iteration, "forward", number, step, {}, "stale", base.iteration)
+        recorder.repeat(number, step, {})
     live.record(Ended(began.iteration, "forward", transcript.outcome, transcript.failure, transcript.usage))
 
 
 async def apply_edits(live: LiveStore, iteration: int, phase: Phase, staged: StagedEdits) -> None:
     """Repeat the actions of the pass on the live store. Requires `unchanged`."""
     renamed: dict[str, str] = {}
+    recorder = _Recorder(live, iteration, phase, "stale", staged.base.iteration)
     for number, step in enumerate(staged.transcript.steps, 1):
         if _edits(step):
             done = await live.environment.carry_out(_rename(step.action, renamed))
             renamed.update(zip(_made(step.result), _made(done.result), strict=False))
             live.record(Acted(iteration, phase, number, done.action, done.result, done.verdict), done.observation)
         else:
-            _repeat(live, iteration, phase, number, step, renamed, "stale", staged.base.iteration)
+            recorder.repeat(number, step, renamed)
 
 
 def reject_edits(live: LiveStore, iteration: int, phase: Phase, staged: StagedEdits) -> None:
     """Record a rejected pass: its searches and reads as actions, its edits as notes."""
+    recorder = _Recorder(live, iteration, phase, "refused")
     for number, step in enumerate(staged.transcript.steps, 1):
         if is_editing(step.action) or isinstance(step.result, Error):
-            _note(live, iteration, phase, number, step, "refused", None)
+            recorder.note(number, step.action, step.result)
         else:
-            _repeat(live, iteration, phase, number, step, {}, "refused", None)
+            recorder.repeat(number, step, {})
 
 
-def _repeat(
-    live: LiveStore,
-    iteration: int,
-    phase: Phase,
-    number: int,
-    step: Step,
-    renamed: dict[str, str],
-    otherwise: str,
-    at: int | None,
-) -> None:
-    """Record a step that changed nothing, as an action if its result is still valid, else as a note."""
-    action, result = _rename(step.action, renamed), _rename(step.result, renamed)
-    scratch = live.store if not is_editing(action) else live.store.copy()
-    if apply(scratch, action, advice_of(result, step.verdict)) == result:
-        acted = Acted(iteration, phase, number, action, result, step.verdict)
-        live.record(acted, live.environment.observed(result))
-    else:
-        _note(live, iteration, phase, number, Step(action, step.result, NOTHING), otherwise, at)
+class _Recorder(NamedTuple):
+    """Records steps of a pass that changed nothing; `kind` is that of a note, `at` the iteration of the copy."""
 
+    live: LiveStore
+    iteration: int
+    phase: Phase
+    kind: str
+    at: int | None = None
 
-def _note(live: LiveStore, iteration: int, phase: Phase, number: int, step: Step, what: str, at: int | None) -> None:
-    data = {"phase": phase, "step": number, "action": step.action, "result": step.result}
-    live.record(Noted(iteration, what, msgspec.to_builtins(data if at is None else {**data, "at": at})))
+    def repeat(self, number: int, step: Step, renamed: dict[str, str]) -> None:
+        """Record a step as an action if its result is still valid, else as a note."""
+        live, action, result = self.live, _rename(step.action, renamed), _rename(step.result, renamed)
+        scratch = live.store if not is_editing(action) else live.store.copy()
+        if apply(scratch, action, advice_of(result, step.verdict)) == result:
+            acted = Acted(self.iteration, self.phase, number, action, result, step.verdict)
+            live.record(acted, live.environment.observed(result))
+        else:
+            self.note(number, action, step.result)
+
+    def note(self, number: int, action: Action, result: Result) -> None:
+        data = {"phase": self.phase, "step": number, "action": action, "result": result}
+        data |= {} if self.at is None else {"at": self.at}
+        self.live.record(Noted(self.iteration, self.kind, msgspec.to_builtins(data)))
 
 
 # -- steps ----------------------------------------------------------------------------------------------------------

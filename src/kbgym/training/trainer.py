@@ -1,14 +1,12 @@
-"""The trainer of a run: the session, the gate if set, and checks of a store in a database."""
+"""The trainer of a run: the session and, if set, the gate."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
-from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
-from kbgym.trace.backend import ConnectionLost, open_backend
+from kbgym.trace.backend import ConnectionLost
 from kbgym.training.gate import Gate, gated_curate
 from kbgym.training.lessons import Lesson
 from kbgym.training.loop import Curate, curate_directly, train
@@ -27,9 +25,8 @@ class Trainer(Session):
         curate: Curate = curate_directly
         if settings.gate:
             budget, memory = settings.forward_budget, settings.memory
-            held_out = world.split("eval")
             reader = None if settings.reader == "general" else self.agents.reader  # its answers are not a measure
-            curate = gated_curate(Gate(settings.gate, held_out, reader, settings.seed, budget, memory))
+            curate = gated_curate(Gate(settings.gate, world.split("eval"), reader, settings.seed, budget, memory))
         try:
             for attempt in range(RETRIES + 1):
                 try:
@@ -40,25 +37,3 @@ class Trainer(Session):
                     await asyncio.sleep(0.1 * attempt)
         finally:
             await self.live.close()
-
-
-def check_database(url: str, initial: str | None, embedder: str, settings: dict[str, Any]) -> None:
-    """Start the trace of a store in a database, or raise BadInput if it began with other documents or settings.
-
-    Args:
-        initial: fingerprint of the expected documents; None accepts any.
-    """
-    place = open_backend(url)
-    try:
-        if initial is not None and place.initial.fingerprint != initial:
-            raise BadInput(f"{place.name} began with other documents than this world's.")
-        if place.genesis is None:
-            place.start(embedder, settings).close()
-            return
-        begun = place.genesis.settings
-        # The number of concurrent lessons may differ between processes.
-        if other := [name for name in settings if name != "batch_size" and begun.get(name) != settings[name]]:
-            values = "; ".join(f"{name} {begun.get(name)!r}, not {settings[name]!r}" for name in other)
-            raise BadInput(f"{place.name} is being trained with {values}.")
-    finally:
-        place.close()

@@ -23,13 +23,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kbgym.analysis.cells import as_csv
 from kbgym.errors import BadInput, Damaged, KbgymError, Missing
 from kbgym.sanitize import number_in
-from kbgym.serving.middleware import LOOPBACK, Guard
+from kbgym.serving.middleware import LOOPBACK, Guard, refuse
 from kbgym.serving.tokens import Client
 from kbgym.viewer import compare, overview, questions, stores
 from kbgym.viewer.live import Live
 from kbgym.viewer.maps import Map
-from kbgym.viewer.opened_store import ViewedStore
-from kbgym.viewer.places import ViewedPlace, ViewedPlaces
+from kbgym.viewer.places import ViewedPlace, ViewedPlaces, ViewedStore
 
 PAGES = ("", "store", "map", "questions", "compare", "live")
 POLICY = (
@@ -71,7 +70,9 @@ class Viewer:
             "questions": lambda request: questions.listing(*self._seeded(request)),
             "lessons": lambda request: questions.lessons(*self._seeded(request), request.query_params.get("arm")),
             "question": self.question,
-            "lesson": self.lesson,
+            "lesson": lambda request: questions.lesson(
+                *self._seeded(request), request.query_params.get("arm"), _number(request, "iteration")
+            ),
             "compare": lambda request: compare.stores(*self._sides(request)),
             "compare-questions": lambda request: compare.exams(*self._sides(request)),
             "live": lambda request: self.live_runs.look(*self._seeded(request)),
@@ -88,7 +89,7 @@ class Viewer:
     # -- request parameters --------------------------------------------------------------------------------------------
 
     def _place(self, request: Request, which: str = "run") -> ViewedPlace:
-        return self.places.get(request.query_params.get(which))
+        return self.places.named(request.query_params.get(which))
 
     def _seeded(self, request: Request) -> tuple[ViewedPlace, int]:
         place = self._place(request)
@@ -116,17 +117,13 @@ class Viewer:
     def all_places(self, request: Request) -> Any:
         return [
             {"name": place.name, "kind": place.kind, "seeds": place.seeds, "folder": str(place.folder)}
-            for place in self.places
+            for place in self.places.values()
         ]
 
     def question(self, request: Request) -> Any:
         place, seed = self._seeded(request)
         arms = [arm for arm in _text(request, "arms").split(",") if arm]
         return questions.exam(place, seed, _text(request, "set"), _text(request, "id"), arms)
-
-    def lesson(self, request: Request) -> Any:
-        place, seed = self._seeded(request)
-        return questions.lesson(place, seed, request.query_params.get("arm"), _number(request, "iteration"))
 
     def table_csv(self, request: Request) -> Response:
         table = self._table(request)
@@ -141,7 +138,7 @@ class Viewer:
         if packed is not None:
             return Response(packed, media_type="application/octet-stream")
         if drawn.failure:
-            return _refused(503, drawn.failure)
+            return refuse(503, drawn.failure)
         return JSONResponse({"state": "laying out", "documents": len(drawn.growth.texts)}, 202)
 
 
@@ -156,7 +153,7 @@ def warm(places: ViewedPlaces) -> None:
     """Compute the data of the first page in the background, so that it loads at once."""
 
     def work() -> None:
-        for place in places:
+        for place in places.values():
             for part in (overview.about, overview.gradient):
                 with contextlib.suppress(KbgymError):
                     part(place)
@@ -190,7 +187,7 @@ class _ReadOnly:
             await send(message)
 
         if scope["method"] not in ("GET", "HEAD"):
-            refusal = _refused(405, "the viewer only reads.", {"Allow": "GET, HEAD"})
+            refusal = refuse(405, "the viewer only reads.", {"Allow": "GET, HEAD"})
             await refusal(scope, receive, sending)
             return
         await self._app(scope, receive, sending)
@@ -212,17 +209,13 @@ def _answered(handle: Handler) -> Callable[[Request], Response]:
             found = handle(request)
         except KbgymError as error:
             asked = isinstance(error, BadInput) and not isinstance(error, Damaged)
-            return _refused(503 if isinstance(error, Missing) else 404 if asked else 500, str(error))
+            return refuse(503 if isinstance(error, Missing) else 404 if asked else 500, str(error))
         if isinstance(found, Response):
             return found
         headers = {"cache-control": "no-store"}
         return Response(msgspec.json.encode(found), media_type="application/json", headers=headers)
 
     return answer
-
-
-def _refused(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse({"error": sentence}, status, headers)
 
 
 def _text(request: Request, name: str) -> str:

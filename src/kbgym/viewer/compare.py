@@ -16,8 +16,8 @@ from kbgym.store import Store, ledger
 from kbgym.trace.history import Difference, diff
 from kbgym.training.exam import Row
 from kbgym.viewer import group_label, picked
-from kbgym.viewer.opened_store import ViewedStore
-from kbgym.viewer.places import ViewedPlace
+from kbgym.viewer.places import ViewedPlace, ViewedStore
+from kbgym.viewer.stores import brief
 
 MOST = 10_000  # of each kind of difference to list; the counts are complete
 ALL = "all sets together"
@@ -60,8 +60,8 @@ def stores(left: Side, right: Side) -> dict[str, Any]:
         "right": right.values(),
         "numbers": [[name, *pair] for name, pair in _numbers(one.store, other.store)],
         "counts": {"relinked": len(relinked), **{name: len(getattr(found, name)) for name in COUNTED}},
-        "added": [_line(other, record.id) for record in found.added[:MOST]],
-        "removed": [_line(one, record.id) for record in found.removed[:MOST]],
+        "added": [brief(other, record.id) for record in found.added[:MOST]],
+        "removed": [brief(one, record.id) for record in found.removed[:MOST]],
         "edited": [msgspec.to_builtins(change) for change in found.edited[:MOST]],
         "relinked": relinked[:MOST],
         "most": MOST,
@@ -87,10 +87,6 @@ def _relinked(found: Difference, one: Store, other: Store) -> list[dict[str, Any
         for id, (more, less) in changes.items()
     ]
     return sorted(rows, key=lambda row: (-(row["added"] + row["removed"]), row["id"]))
-
-
-def _line(viewed: ViewedStore, id: str) -> dict[str, Any]:
-    return {"id": id, "text": viewed.text(id), "kind": viewed.kind_of(id), "links": len(viewed.store[id].links)}
 
 
 def exams(left: Side, right: Side) -> dict[str, Any]:

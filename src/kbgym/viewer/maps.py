@@ -14,10 +14,10 @@ import numpy as np
 
 from kbgym.analysis.network import layout
 from kbgym.api.factory import embedder_named
-from kbgym.store import Record, Store
+from kbgym.store import Store
 from kbgym.trace.events import Committed, Event, Graded
-from kbgym.trace.history import log
-from kbgym.viewer.opened_store import ViewedStore
+from kbgym.trace.history import diff, log
+from kbgym.viewer.places import ViewedStore
 
 ALWAYS = 2**31 - 1
 MOST_FRAMES = 2_000
@@ -35,8 +35,7 @@ class Growth:
         self.link_spans: list[tuple[str, str, int, int]] = []
         self.frames: list[list[int]] = []
         self._open_links: dict[tuple[str, str], int] = {}
-        self._records: dict[str, Record] = {}
-        self._seen = ""
+        self._before, self._seen = Store(), ""
         if not viewed.events:
             self._take(viewed.store, 0)
         else:
@@ -53,37 +52,20 @@ class Growth:
                     self.frames.append([event.iteration, event.documents, event.links])
 
             viewed.place.store(viewed.at, watch)
-        for id, born in self.nodes.items():
-            self.node_spans.append((id, born, ALWAYS))
-        for (source, target), born in self._open_links.items():
-            self.link_spans.append((source, target, born, ALWAYS))
+        self.node_spans += [(id, born, ALWAYS) for id, born in self.nodes.items()]
+        self.link_spans += [(*link, born, ALWAYS) for link, born in self._open_links.items()]
 
     def _take(self, store: Store, iteration: int) -> None:
         """Record documents and links that were added or removed."""
-        before = self._records
-        now = {record.id: record for record in store}
-        for id in [id for id in before if id not in now]:
-            self.node_spans.append((id, self.nodes.pop(id), iteration))
-            self._relink(id, before[id].links, (), iteration)
-        for id, record in now.items():
-            old = before.get(id)
-            if old is record:
-                continue
-            self.texts[id] = record.text
-            if record.flag == "authored":
-                self.authored.add(id)
-            self.nodes.setdefault(id, iteration)
-            self._relink(id, old.links if old else (), record.links, iteration)
-        self._records = now
-
-    def _relink(self, id: str, old: tuple[str, ...], new: tuple[str, ...], iteration: int) -> None:
-        had, has = set(old), set(new)
-        for target in old:
-            if target not in has:
-                self.link_spans.append((id, target, self._open_links.pop((id, target)), iteration))
-        for target in new:
-            if target not in had:
-                self._open_links[id, target] = iteration
+        found = diff(self._before, store)
+        self.node_spans += [(gone.id, self.nodes.pop(gone.id), iteration) for gone in found.removed]
+        self.nodes |= {new.id: iteration for new in found.added}
+        self.authored |= {new.id for new in found.added if new.flag == "authored"}
+        self.texts |= {new.id: new.text for new in found.added} | {one.id: one.after for one in found.edited}
+        for source, target in ((link.source, link.target) for link in found.links_removed):
+            self.link_spans.append((source, target, self._open_links.pop((source, target)), iteration))
+        self._open_links |= {(link.source, link.target): iteration for link in found.links_added}
+        self._before = store.copy()
 
 
 class Map:

@@ -24,7 +24,7 @@ from kbgym.errors import BadInput
 from kbgym.store import ledger
 from kbgym.trace.events import Committed, Ended
 from kbgym.training.exam import Row
-from kbgym.viewer import group_label, picked
+from kbgym.viewer import group_label, picked, thinned
 from kbgym.viewer.places import ViewedPlace
 from kbgym.worlds.kinds import kind_of
 
@@ -42,7 +42,6 @@ TABLES_OF_ARM: dict[str, Callable[[Results, str], Table | None]] = {
     "edits": training.edits,
     "quality": stores.index_quality,
 }
-MOST_POINTS = 400  # of a line: more are indistinguishable
 
 
 def about(place: ViewedPlace) -> dict[str, Any]:
@@ -82,27 +81,16 @@ def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
         seeds = ", ".join(str(one) for one in place.seeds)
         epochs = f"{settings.epochs} epoch{'s' if settings.epochs != 1 else ''}"
         rows.append(("Training", f"{settings.questions} questions", f"{epochs}, seed {seeds}"))
-    trainings = place.trained(seed).values()
-    for trained in trainings:
-        counts, share = ledger(trained.store), coverage(trained.store).direct
-        spent = spend(trained, ())
-        actions = f"{spent['actions']:,} actions"
+    for trained in place.trained(seed).values():
+        counts, share, spent = ledger(trained.store), coverage(trained.store).direct, spend(trained, ())
         money = "no model, no cost" if _reference(place) else _money(spent["cost"])
-        if len(trainings) > 1:
-            note = f"{counts.links:,} links, {share:.1%} covered; {actions}, {money}"
-            rows.append((trained.label, f"{counts.authored:,} indexes", note))
-        else:
-            rows.append((trained.label, f"{counts.authored:,} indexes", f"{counts.links:,} links"))
-            rows.append(("Coverage", f"{share:.1%}", "of the originals are under an index"))
-            rows.append(("Training spent", actions, money))
+        note = f"{counts.links:,} links, {share:.1%} of the originals covered; {spent['actions']:,} actions, {money}"
+        rows.append((trained.label, f"{counts.authored:,} indexes", note))
     if place.kind == "store":
         counts = ledger(place.viewed(seed).store)
-        rows.append(
-            ("Store", f"{counts.documents:,} documents", f"{counts.authored:,} written on top of the originals")
-        )
-        rows.append(
-            ("Links", f"{counts.links:,}", f"{counts.orphans:,} orphans, {counts.lost_origins:,} lost originals")
-        )
+        authored, orphans = f"{counts.authored:,} written on top of the originals", f"{counts.orphans:,} orphans"
+        rows.append(("Store", f"{counts.documents:,} documents", authored))
+        rows.append(("Links", f"{counts.links:,}", f"{orphans}, {counts.lost_origins:,} lost originals"))
     return [{"label": label, "value": value, "note": note} for label, value, note in rows]
 
 
@@ -151,7 +139,7 @@ def table_values(table: Table) -> dict[str, Any]:
     def cell(one: Cell | None) -> dict[str, Any] | None:
         return None if one is None else picked(one, "id", "text", "value", "low", "high", "formula")
 
-    lines = [{**picked(ln, "head", "paper"), "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
+    lines = [{"head": ln.head, "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
     return {**picked(table, "name", "title", "columns", "caption", "sentence", "head"), "lines": lines}
 
 
@@ -194,7 +182,7 @@ def learning(place: ViewedPlace, seed: int) -> dict[str, Any]:
             "arm": arm,
             "label": trained.label,
             "growth": [
-                [point.iteration, point.authored, point.links, round(point.coverage, 5)] for point in _thinned(points)
+                [point.iteration, point.authored, point.links, round(point.coverage, 5)] for point in thinned(points)
             ],
             "epochs": epoch_ends(trained),
             "forward": _rolling([(each.f1, each.steps) for each in forward_passes(trained)]),
@@ -218,10 +206,4 @@ def _rolling(scores: Sequence[tuple[float, int]], width: int = 20) -> list[list[
     for end in range(width, len(scores) + 1):
         recent = scores[end - width : end]
         found.append([end, sum(f1 for f1, _ in recent) / width, sum(steps for _, steps in recent) / width])
-    return list(_thinned(found))
-
-
-def _thinned(points: Sequence[Any]) -> Sequence[Any]:
-    """Return at most MOST_POINTS points, the last among them."""
-    every = -(-len(points) // MOST_POINTS)
-    return points if every <= 1 else [*points[:-1:every], points[-1]]
+    return list(thinned(found))

@@ -1,7 +1,8 @@
 """The arguments of `kbgym view`: runs, experiments and stores by a short name, and the stores and exams in each.
 
 A requested name or arm is looked up among the known ones and never turned into a path. Results are cached until a file
-of the place changes size, so that a run in progress is up to date.
+of the place changes size, so that a run in progress is up to date. Expensive results of a store (search engine, audit)
+are computed on first use. Nothing is ever written to a store or its folder.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ import re
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from cachetools import LRUCache
 
+from kbgym.analysis.audit import Index
+from kbgym.analysis.health import Health, health
+from kbgym.analysis.index_use import openings
 from kbgym.analysis.results import ORDER, Results, Seed, open_seeds
 from kbgym.analysis.trajectory import Trained
 from kbgym.api import Workspace
@@ -25,15 +29,69 @@ from kbgym.errors import BadInput
 from kbgym.experiments.experiment import FILE, Plan, read_plan, seed_folder
 from kbgym.sanitize import number_in
 from kbgym.trace.folder import arm_of
+from kbgym.trace.history import Blame, blame
 from kbgym.training.exam import Row
 from kbgym.training.exam_header import exam_files, read_header
 from kbgym.training.run import Settings
-from kbgym.viewer.opened_store import ViewedStore
-from kbgym.worlds.world import World
+from kbgym.worlds.world import Document, World, pages_of
 
 T = TypeVar("T")
 KEPT = 60
 LOOK_SECONDS = 1.0
+
+
+class ViewedStore(Workspace):
+    """A store to view. `name` identifies it in requests (`trained-paper`, `flat`), `label` is shown to people."""
+
+    label = ""
+
+    @cached_property
+    def health(self) -> Health:
+        began = self.place.initial if self.events else self.store
+        return health(self.store, self.world, tuple(origin for record in began for origin in record.origins))
+
+    @cached_property
+    def indexes(self) -> dict[str, Index]:
+        return {index.id: index for index in self.health.audit.indexes}
+
+    @cached_property
+    def suspects(self) -> frozenset[tuple[str, str]]:
+        """Return links (source, target) that are wrong, or suspected if no facts are known."""
+        return frozenset((suspect.index, suspect.target) for suspect in self.health.suspects)
+
+    @cached_property
+    def originals(self) -> dict[str, Document]:
+        """Return the user's sentences by id, with their places in the files."""
+        known = self.place.originals()
+        return known or ({document.id: document for document in self.world.documents} if self.world else {})
+
+    @cached_property
+    def pages(self) -> dict[str, str]:
+        """Return the source page of each original, by id."""
+        return pages_of(self.originals.values())
+
+    def kind_of(self, id: str) -> str:
+        """Return the kind of a document: source, edited, index, stub, correction or gone."""
+        if id not in self.store:
+            return "gone"
+        record = self.store[id]
+        if record.flag == "correction":
+            return "correction"
+        if record.flag == "authored":
+            return "index" if record.links else "stub"
+        return "edited" if record.flag == "edited" else "source"
+
+    def text(self, id: str) -> str:
+        return self.store[id].text if id in self.store else "(no longer in this store)"
+
+    def blame(self, id: str) -> Blame | None:
+        """Return the whole history of a document, or None if the store has none."""
+        return blame(self.place.initial.copy, self.events, id, self.at) if self.events else None
+
+    @cached_property
+    def readings(self) -> dict[str, list[int]]:
+        """Return the iterations in whose forward passes each document was opened."""
+        return openings(self.events)
 
 
 class ViewedPlace:
@@ -239,25 +297,20 @@ def split(arm: str) -> tuple[str, int | None]:
     return name, number_in(at)
 
 
-class ViewedPlaces:
+class ViewedPlaces(dict[str, ViewedPlace]):
     """Every place by its name."""
 
     def __init__(self, folders: Sequence[Path], world: Path | None = None) -> None:
-        self._places: dict[str, ViewedPlace] = {}
         for folder in folders:
             name = plain = folder.resolve().name or "store"
             number = 2
-            while name in self._places:
+            while name in self:
                 name, number = f"{plain}-{number}", number + 1
-            self._places[name] = ViewedPlace(name, folder, world)
+            self[name] = ViewedPlace(name, folder, world)
 
-    def __iter__(self) -> Any:
-        return iter(self._places.values())
-
-    def get(self, name: str | None) -> ViewedPlace:
+    def named(self, name: str | None) -> ViewedPlace:
         """Return a place by name, the first one by default."""
-        if not name:
-            return next(iter(self._places.values()))
-        if name not in self._places:
-            raise BadInput(f"{name[:60]!r} is not being viewed; there are {', '.join(self._places)}.")
-        return self._places[name]
+        name = name or next(iter(self))
+        if name not in self:
+            raise BadInput(f"{name[:60]!r} is not being viewed; there are {', '.join(self)}.")
+        return self[name]

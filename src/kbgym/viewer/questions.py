@@ -1,26 +1,33 @@
 """The questions page's data: every question with each arm's score, and the passes of one question.
 
 An exam's pass is rendered from the frozen store it was examined on; a training pass from the replayed store at that
-action.
+action. Passes are shown as conversations: every action in plain words, every result line by line, with documents kept
+apart from the surrounding words, so that the page can link them and mark the evidence.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
-from kbgym.canonical import read_lines
+import msgspec
+
+from kbgym.canonical import encode, read_lines
 from kbgym.errors import BadInput
-from kbgym.gym.actions import Opened
+from kbgym.gym import actions
+from kbgym.gym.observations import render
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
 from kbgym.trace.history import log
 from kbgym.training.exam import Row
 from kbgym.viewer import group_label, picked
-from kbgym.viewer.opened_store import ViewedStore
-from kbgym.viewer.passes import edited_id, mark_evidence, mark_shared, step
-from kbgym.viewer.places import ViewedPlace, split
+from kbgym.viewer.places import ViewedPlace, ViewedStore, split
 from kbgym.worlds.world import Question
+
+TextOf = Callable[[str], str]
+Steps = Sequence[tuple[actions.Action, dict[str, Any]]]
 
 
 def listing(place: ViewedPlace, seed: int) -> dict[str, Any]:
@@ -53,25 +60,27 @@ def _question(row: Row, name: str) -> dict[str, Any]:
 def lessons(place: ViewedPlace, seed: int, arm: str | None) -> dict[str, Any]:
     """Return the iterations of a training: the question, its forward pass, the edits of the backward pass."""
     viewed = place.viewed(seed, arm)
-    known = questions_of(place, seed)
+    rows = iterations(viewed.events, questions_of(place, seed))
+    return {"arm": viewed.name, "label": viewed.label, "rows": rows}
+
+
+def iterations(events: Sequence[Event], known: Mapping[str, Question]) -> list[dict[str, Any]]:
+    """Return a row for each iteration of a trace, oldest first."""
     steps = Counter(
-        event.iteration for event in viewed.events if isinstance(event, Acted) and event.phase in ("forward", "serve")
+        event.iteration for event in events if isinstance(event, Acted) and event.phase in ("forward", "serve")
     )
-    found = []
-    for entry in log(viewed.events):
-        asked = known.get(entry.question)
-        found.append(
-            {
-                **picked(entry, "iteration", "epoch", "answer", "f1", "links", "undone"),
-                "id": entry.question,
-                "class": asked.class_ if asked else "",
-                "text": entry.text or entry.reason,
-                "steps": steps[entry.iteration],
-                "outcome": "rolled back" if entry.rollback_to is not None else entry.outcome,
-                "edits": sum(entry.edits.values()),
-            }
-        )
-    return {"arm": viewed.name, "label": viewed.label, "rows": found}
+    return [
+        {
+            **picked(entry, "iteration", "epoch", "answer", "golds", "f1", "links", "undone"),
+            "id": entry.question,
+            "class": known[entry.question].class_ if entry.question in known else "",
+            "text": entry.text or entry.reason,
+            "steps": steps[entry.iteration],
+            "outcome": "rolled back" if entry.rollback_to is not None else entry.outcome,
+            "edits": sum(entry.edits.values()),
+        }
+        for entry in log(events)
+    ]
 
 
 def questions_of(place: ViewedPlace, seed: int) -> dict[str, Question]:
@@ -209,7 +218,89 @@ def openings(place: ViewedPlace, seed: int, arm: str) -> Counter[str]:
         for (examined, _), rows in place.exams(seed).items():
             if examined == arm:
                 for row in rows:
-                    found.update({shot.result.id for shot in row.shots if isinstance(shot.result, Opened)})
+                    found.update({shot.result.id for shot in row.shots if isinstance(shot.result, actions.Opened)})
         return found
 
     return place.keep(("openings", seed, arm), made)
+
+
+# -- passes ------------------------------------------------------------------------------------------------------------
+
+
+def action_shown(action: actions.Action) -> dict[str, Any]:
+    """Return an action for the page: the tool, its text, the document it names, and those it links."""
+    match action:
+        case actions.Search(query, page):
+            return {"tool": "search", "text": query, "note": f"page {page}" if page > 1 else ""}
+        case actions.Invalid(name, reason):
+            return {"tool": name or "invalid", "text": reason}
+    found: dict[str, Any] = msgspec.to_builtins(action)
+    if "source" in found:
+        targets = found["targets"] if "targets" in found else [found["target"]]
+        return {"tool": found["tool"], "id": found["source"], "targets": targets}
+    return found
+
+
+def result_shown(result: actions.Result, text_of: TextOf) -> dict[str, Any]:
+    """Return a result for the page: a sentence, and the documents it shows."""
+    match result:
+        case actions.Found(ids):
+            shown = actions.shown_by(result)
+            return {"kind": "found", "say": "" if ids else "Nothing found.", "lines": _lines(shown, text_of)}
+        case actions.Opened(id, links):
+            many = f"It links to {len(links)}:" if links else "It links to nothing."
+            return {"kind": "opened", "say": many, "head": _lines([id], text_of), "lines": _lines(links, text_of)}
+        case actions.Added(id) | actions.Edited(id):
+            say = "Added." if isinstance(result, actions.Added) else "Edited."
+            return {"kind": "edit", "say": say, "lines": _lines([id], text_of)}
+        case actions.Merged(into):
+            return {"kind": "edit", "say": render(result, text_of).partition("\n")[0], "lines": _lines([into], text_of)}
+        case actions.Linked(source, linked):
+            head, lines = _lines([source], text_of), _lines(linked, text_of)
+            return {"kind": "edit", "say": render(result, text_of), "head": head, "lines": lines}
+        case actions.Error():
+            return {"kind": "error", "say": render(result, text_of), "lines": []}
+    return {"kind": "plain", "say": render(result, text_of), "lines": []}
+
+
+def _lines(ids: Sequence[str], text_of: TextOf) -> list[dict[str, str]]:
+    return [{"id": id, "text": text_of(id)} for id in ids]
+
+
+def step(number: int, action: actions.Action, result: actions.Result, text_of: TextOf) -> dict[str, Any]:
+    return {"n": number, **action_shown(action), "result": result_shown(result, text_of)}
+
+
+def mark_evidence(steps: Sequence[dict[str, Any]], support: Callable[[str], Collection[str]], wanted: int) -> None:
+    """Mark the lines that show a fact the answer depends on, and count the facts seen at each step."""
+    seen: set[str] = set()
+    for one in steps:
+        result = one["result"]
+        for line in (*result.get("head", ()), *result["lines"]):
+            if found := support(line["id"]):
+                line["evidence"] = True
+                line["first"] = not seen.issuperset(found)
+                seen.update(found)
+        one["evidence"] = [len(seen), wanted]
+
+
+def mark_shared(left: Steps, right: Steps) -> None:
+    """Mark the steps that both passes took; the others are the actions saved or spent."""
+    before, after = ([encode(action) for action, _ in side] for side in (left, right))
+    for block in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
+        for offset in range(block.size):
+            left[block.a + offset][1]["shared"] = right[block.b + offset][1]["shared"] = True
+
+
+def edited_id(result: actions.Result) -> str | None:
+    """Return the id of the document that an edit changed."""
+    match result:
+        case actions.Added(id) | actions.Edited(id):
+            return id
+        case actions.Merged(into):
+            return into
+        case actions.Linked(source, linked) if linked:
+            return source
+        case actions.Unlinked(source):
+            return source
+    return None

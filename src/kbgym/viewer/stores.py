@@ -15,8 +15,7 @@ from kbgym.gym.tools import MOST_TEXT, PAGE_SIZE
 from kbgym.store import ledger
 from kbgym.trace.history import Author
 from kbgym.viewer import picked
-from kbgym.viewer.opened_store import ViewedStore
-from kbgym.viewer.places import ViewedPlace
+from kbgym.viewer.places import ViewedPlace, ViewedStore
 
 MOST_LISTED = 500  # links in or out shown at once; the count is complete
 MOST_SUSPECTS = 10_000
@@ -26,10 +25,10 @@ PAGES = 4  # of an agent's results to show for a query
 def brief(viewed: ViewedStore, id: str) -> dict[str, Any]:
     """Return a document as a line: id, text, kind."""
     found: dict[str, Any] = {"id": id, "text": viewed.text(id), "kind": viewed.kind_of(id)}
-    if id in viewed.store and (links := len(viewed.store[id].links)):
-        found["links"] = links
-    if id in viewed.store and (by := viewed.store.superseded_by(id)):
-        found["superseded_by"] = list(by)
+    if id in viewed.store:
+        found["links"] = len(viewed.store[id].links)
+        if by := viewed.store.superseded_by(id):
+            found["superseded_by"] = list(by)
     return found
 
 

@@ -7,6 +7,7 @@ folder) has none of these capabilities. No other module tests the name of a kind
 
 from __future__ import annotations
 
+import operator
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -15,6 +16,8 @@ from typing import Any
 
 from kbgym import plugins
 from kbgym.errors import BadInput
+from kbgym.index_keys import same_key
+from kbgym.store.guard import SameIndex
 from kbgym.worlds.describe import describe
 from kbgym.worlds.truth import Truth
 from kbgym.worlds.world import Description, Document, Question, SentenceForm, World
@@ -83,7 +86,7 @@ def _kind(name: str) -> WorldKind:
         made: WorldKind = plugins.load("kbgym.worlds", name)()
         return made
     unknown = WorldKind()
-    unknown.title = name or unknown.title
+    unknown.name, unknown.title = name, name or unknown.title
     return unknown
 
 
@@ -96,6 +99,12 @@ def agent_for(world: World) -> str:
     if _name(world) in _READERS:
         return _READERS[_name(world)]
     return "reference" if _name(world) in plugins.BUILT_IN["kbgym.worlds"] else "general"
+
+
+def same_index_of(world: World | None) -> SameIndex:
+    """Return the test for two indexes of one key: the grammar's if agents know it, else equality."""
+    known = world is not None and agent_for(world) != "general"
+    return same_key if known else operator.eq
 
 
 def why_agent(world: World) -> str:

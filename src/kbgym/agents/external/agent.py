@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shutil
 import time
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 
 from kbgym.agents.external.command_line import USAGE_FROM, bridge_line, command_line, filled, surroundings
-from kbgym.agents.external.process import AgentProcess, check_found
+from kbgym.agents.external.process import AgentProcess
 from kbgym.agents.external.usage import path_steps, usage_in
 from kbgym.agents.live import OVER, CallQueue, PendingCall
 from kbgym.agents.llm.client import Flawed
@@ -35,11 +37,10 @@ from kbgym.sanitize import safe_text
 
 KEPT = "passes.jsonl"  # output of the processes, beside the run's trace
 _LAST_WORDS = 300
-_LATE = 0.3  # seconds in which a call may still arrive after its process exited
 
 
 class CommandLimits(msgspec.Struct, frozen=True):
-    """The limits of a pass: seconds in all, seconds to exit afterwards, invalid calls, requests.
+    """The limits of a pass: seconds in all, seconds to exit afterwards, invalid calls.
 
     `at_once` is the number of processes of an exam.
     """
@@ -48,7 +49,6 @@ class CommandLimits(msgspec.Struct, frozen=True):
     at_once: Annotated[int, msgspec.Meta(ge=1, lt=10_000)] = 8
     grace: float = 5.0
     flawed: int = 20
-    requests: int = 2_000
 
     @classmethod
     def from_environment(cls) -> CommandLimits:
@@ -57,8 +57,7 @@ class CommandLimits(msgspec.Struct, frozen=True):
         try:
             return msgspec.convert(given, cls, strict=False)
         except msgspec.ValidationError as error:
-            seconds, at_once = names.values()
-            raise BadInput(f"{seconds} is a number of seconds, {at_once} a number of processes: {error}.") from None
+            raise BadInput(f"{' and '.join(names.values())} are numbers of seconds and processes: {error}.") from None
 
 
 class PassRecord(msgspec.Struct, frozen=True):
@@ -80,10 +79,10 @@ class CommandAgent:
     ) -> None:
         """Create the agent; `kept` is the log file for output of its processes."""
         try:
-            import aiohttp  # noqa: F401
+            from kbgym.agents.external.http import PassServer
         except ImportError:
             raise Missing("a command as an agent needs aiohttp; run `pip install 'kbgym[models]'`.") from None
-        self.name, self.role, self.skill = name, role, skill
+        self.name, self.role, self.skill, self.server = name, role, skill, PassServer
         self.line = command_line(name)
         self.limits = limits or CommandLimits.from_environment()
         self.at_once = self.line.at_once or self.limits.at_once
@@ -91,7 +90,8 @@ class CommandAgent:
         self.usage_from = path_steps(told) if told else None
         self.has_played = False  # True once one of its processes has called a tool
         self._kept = kept
-        check_found(self.line.arguments[0], surroundings(self.line, {}))
+        if shutil.which(program := self.line.arguments[0], path=surroundings(self.line, {}).get("PATH")) is None:
+            raise BadInput(f"the agent's command cannot be started: there is no program {program!r}.")
 
     def __call__(self) -> CommandPolicy:
         return CommandPolicy(self)
@@ -110,7 +110,7 @@ class CommandPolicy:
     def __init__(self, agent: CommandAgent) -> None:
         self._agent = agent
         self._calls = CallQueue()
-        self._flawed = self._requests = 0
+        self._flawed = 0
         self._over = False
         self.usage: Usage | None = None  # usage that the process reported at its end
         self._process: AgentProcess | None = None
@@ -156,15 +156,13 @@ class CommandPolicy:
     async def _call(self) -> PendingCall:
         assert self._process is not None
         coming = asyncio.ensure_future(self._calls.take())
-        over, flooded = asyncio.ensure_future(self._process.wait()), asyncio.ensure_future(self._flood.wait())
+        over = asyncio.ensure_future(self._process.wait())
         try:
             first = asyncio.FIRST_COMPLETED
             left = self._deadline - asyncio.get_running_loop().time()
-            await asyncio.wait({coming, over, flooded}, timeout=max(0.0, left), return_when=first)
-            if over.done() and not coming.done():
-                await asyncio.wait({coming}, timeout=_LATE)
-            if flooded.done():
-                raise AgentFailed(f"the command made more than {self._agent.limits.requests} requests in one pass.")
+            await asyncio.wait({coming, over}, timeout=max(0.0, left), return_when=first)
+            # A call may still arrive shortly after its process exited.
+            await asyncio.wait({coming}, timeout=0.3 if over.done() else 0)
             if coming.done():
                 return coming.result()
             if not over.done():
@@ -176,20 +174,18 @@ class CommandPolicy:
                 raise Failed(f"{self._agent.name}: {ended}")
             raise AgentFailed(ended)
         finally:
-            for waiting in (coming, over, flooded):
-                waiting.cancel()
+            coming.cancel()
+            over.cancel()
 
     async def _begin(self, view: View) -> None:
         agent, question = self._agent, view.task.question
-        from kbgym.agents.external.http import PassServer
-
-        self._began, self._flood = time.monotonic(), asyncio.Event()
+        self._began = time.monotonic()
         self._deadline = asyncio.get_running_loop().time() + agent.limits.seconds
         self._process = process = AgentProcess()
-        self._playing = asyncio.current_task()
-        if self._playing is not None:  # the pass may be cancelled between two actions without the policy being told
-            self._playing.add_done_callback(self._drop)
-        self._server = PassServer(self._token, self._message)
+        # The pass may be cancelled between two actions without the policy being told.
+        self._playing = cast(asyncio.Task[None], asyncio.current_task())
+        self._playing.add_done_callback(self._drop)
+        self._server = agent.server(self._token, partial(reply_to, toolbox=self))
         url = await self._server.start()
         headers = {"Authorization": f"Bearer {self._token}"}
         servers = {"kbgym": {"type": "http", "url": url, "headers": headers}}
@@ -211,8 +207,6 @@ class CommandPolicy:
         except ValueError as error:  # a document of the store with a NUL byte
             raise AgentFailed(f"the command line cannot be given: {error}.") from error
         except OSError as error:
-            if max(len(argument.encode()) for argument in arguments) > 100_000:
-                raise AgentFailed("the prompt is too long for a command line; use {prompt_file}.") from error
             raise BadInput(
                 f"the agent's command cannot be started: {agent.line.arguments[0]}: {error.strerror}."
             ) from error
@@ -220,21 +214,18 @@ class CommandPolicy:
     def _drop(self, _: object) -> None:
         self._over = True
         self._server.abandon()
-        if self._process is not None:
-            self._process.remove()
+        cast(AgentProcess, self._process).remove()
 
     async def _end(self, view: View, ended: str, grace: float = 0.0) -> None:
         self._over = True
-        process = self._process
-        if process is None:
+        if (process := self._process) is None:
             return
-        if self._playing is not None:
-            self._playing.remove_done_callback(self._drop)
+        self._playing.remove_done_callback(self._drop)
         code = await asyncio.shield(process.end(grace)) if process.started else None
         self._calls.clear()
         await asyncio.shield(self._server.close())
-        process.remove()
         output = self._redact(process.output)
+        process.remove()
         if self._agent.usage_from is not None:
             self.usage = usage_in(output, self._agent.usage_from)
         seconds = round(time.monotonic() - self._began, 3)
@@ -246,13 +237,6 @@ class CommandPolicy:
         return f"; its last words: {words}" if words else "."
 
     # -- the process's side --------------------------------------------------------------------------------------------
-
-    async def _message(self, body: bytes) -> bytes | None:
-        self._requests += 1
-        if self._requests > self._agent.limits.requests:
-            self._flood.set()
-            self._over = True
-        return await reply_to(body, self)
 
     def tools(self) -> tuple[Tool, ...]:
         return tools_of(self._agent.role)

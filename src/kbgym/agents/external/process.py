@@ -1,4 +1,4 @@
-"""An agent's process: its own process group and folder, bounded output, and termination of the whole group."""
+"""An agent's process: its own process group and folder, and termination of the whole group."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kbgym.errors import BadInput
-
 FIRST, LAST = 16_000, 48_000  # bytes of output kept
 _POLITE = 1.0  # seconds between SIGTERM and SIGKILL
-_DRAINED = 0.5  # seconds to wait for remaining output after the exit: a child may hold the pipe open
 
 
 class AgentProcess:
@@ -24,10 +21,10 @@ class AgentProcess:
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="kbgym-pass-"))
-        self._first, self._last, self._cut = b"", b"", False
+        self._printed = Path(self.written("output", ""))
         self._process: asyncio.subprocess.Process | None = None
-        self._draining: asyncio.Task[None] | None = None
-        self._dropped = weakref.finalize(self, _remove, self._folder, None)
+        self._groups: list[int] = []  # the process group, once there is one
+        self._dropped = weakref.finalize(self, _remove, self._folder, self._groups)
 
     def written(self, name: str, text: str) -> str:
         """Write a file of this pass beside the working folder and return its path."""
@@ -40,26 +37,11 @@ class AgentProcess:
         """Start the process. The file `given` is its standard input, which is empty without one."""
         work = self._folder / "work"
         work.mkdir(exist_ok=True)
-        reading, writing = os.pipe()  # asyncio's own pipe would wait for every child that holds it open
-        try:
-            with open(given or os.devnull, "rb") as told:
-                self._process = await asyncio.create_subprocess_exec(
-                    *arguments,
-                    stdin=told,
-                    stdout=writing,
-                    stderr=writing,
-                    cwd=work,
-                    env=dict(env),
-                    start_new_session=True,
-                )
-        except BaseException:
-            os.close(reading)
-            raise
-        finally:
-            os.close(writing)
-        self._dropped.detach()
-        self._dropped = weakref.finalize(self, _remove, self._folder, self._process.pid)
-        self._draining = asyncio.create_task(self._drain(reading))
+        with open(given or os.devnull, "rb") as told, self._printed.open("wb") as printed:
+            self._process = await asyncio.create_subprocess_exec(
+                *arguments, stdin=told, stdout=printed, stderr=printed, cwd=work, env=dict(env), start_new_session=True
+            )
+        self._groups.append(self._process.pid)
 
     @property
     def started(self) -> bool:
@@ -72,7 +54,7 @@ class AgentProcess:
 
     async def end(self, grace: float = 0.0) -> int:
         """Return the exit code. Terminate the process after `grace` seconds, and its group in any case."""
-        assert self._process is not None and self._draining is not None
+        assert self._process is not None
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), grace)
         if self._process.returncode is None:
@@ -80,10 +62,7 @@ class AgentProcess:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), _POLITE)
         _signal(self._process.pid, signal.SIGKILL)
-        code = await self._process.wait()
-        await asyncio.wait({self._draining}, timeout=_DRAINED)
-        self._draining.cancel()
-        return code
+        return await self._process.wait()
 
     def remove(self) -> None:
         """Remove the working folder, and the token in it."""
@@ -92,21 +71,12 @@ class AgentProcess:
     @property
     def output(self) -> str:
         """Return the beginning and the end of the output."""
-        middle = b"\n[...]\n" if self._cut else b""
-        return (self._first + middle + self._last).decode(errors="replace")
-
-    async def _drain(self, reading: int) -> None:
-        printed = asyncio.StreamReader()
-        loop = asyncio.get_running_loop()
-        file = os.fdopen(reading, "rb", 0)
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(printed), file)
-        try:
-            while data := await printed.read(1 << 16):
-                room = FIRST - len(self._first)
-                self._first, more = self._first + data[:room], self._last + data[room:]
-                self._last, self._cut = more[-LAST:], self._cut or len(more) > LAST
-        finally:
-            transport.close()
+        with self._printed.open("rb") as file:
+            first = file.read(FIRST)
+            more = os.fstat(file.fileno()).st_size - FIRST
+            file.seek(max(FIRST, FIRST + more - LAST))
+            middle = b"\n[...]\n" if more > LAST else b""
+            return (first + middle + file.read(LAST)).decode(errors="replace")
 
 
 def _signal(group: int, what: signal.Signals) -> None:
@@ -114,12 +84,7 @@ def _signal(group: int, what: signal.Signals) -> None:
         os.killpg(group, what)
 
 
-def _remove(folder: Path, group: int | None) -> None:
-    if group is not None:
+def _remove(folder: Path, groups: list[int]) -> None:
+    for group in groups:
         _signal(group, signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def check_found(program: str, env: Mapping[str, str]) -> None:
-    if shutil.which(program, path=env.get("PATH")) is None:
-        raise BadInput(f"the agent's command cannot be started: there is no program {program!r}.")

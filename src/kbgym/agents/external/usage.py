@@ -8,7 +8,6 @@ Every JSON object that begins a line of the output is looked at, and what is fou
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -76,20 +75,17 @@ def _usage(value: Any) -> Usage | None:
         if isinstance(inside := value.get(name), dict):
             told |= inside
     prompt, completion = _first(told, _PROMPT), _first(told, _COMPLETION)
-    cost = next((told[name] for name in _COST if _is_money(told.get(name))), None)
+    cost = _first(told, _COST, int | float)
     if prompt is None and completion is None and cost is None:
         return None
     beside = sum(_count(told.get(name)) or 0 for name in _BESIDE)
     return Usage(requests=1, prompt=(prompt or 0) + beside, completion=completion or 0, cost=cost)
 
 
-def _first(told: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((number for name in names if (number := _count(told.get(name))) is not None), None)
+def _first(told: dict[str, Any], names: tuple[str, ...], kind: Any = int) -> Any:
+    return next((number for name in names if (number := _count(told.get(name), kind)) is not None), None)
 
 
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None
-
-
-def _is_money(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+def _count(value: Any, kind: Any = int) -> Any:
+    """Return a number that can be a count or an amount, else None."""
+    return value if isinstance(value, kind) and not isinstance(value, bool) and 0 <= value < _MOST else None

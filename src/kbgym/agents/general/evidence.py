@@ -46,10 +46,6 @@ class Findings:
         held = frozenset(words)
         return sum(weight[word] for word in weight if word in held) / (sum(weight.values()) or 1.0)
 
-    def worth_of(self, words: str) -> float:
-        """Return how much of the question a text speaks of."""
-        return self.relevance(content_words(words))
-
     def worth(self, id: str) -> float:
         """Return how much of the question a document and its page speak of."""
         text = self.texts[id]

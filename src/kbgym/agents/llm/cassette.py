@@ -20,7 +20,7 @@ from typing import Any, Literal
 import msgspec
 
 from kbgym.agents.llm.redact import Redactor
-from kbgym.agents.llm.values import Message, Reply, Request, Usage
+from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.canonical import Decoder, digest_of, encode, open_file
 from kbgym.errors import BadInput, Damaged
 
@@ -59,14 +59,9 @@ class _Taken(msgspec.Struct, frozen=True, tag_field="kind", tag="reply"):
 _decoder: Decoder[_Header | Recorded | _Part | _Taken] = Decoder(_Header | Recorded | _Part | _Taken)
 
 
-class Exchange(msgspec.Struct, frozen=True):
+class Exchange(Request, frozen=True, kw_only=True):
     """One recorded request, reassembled, with its reply."""
 
-    model: str
-    system: str
-    tools: tuple[dict[str, Any], ...]
-    messages: tuple[Message, ...]
-    tail: str
     reply: Reply
 
 
@@ -85,14 +80,14 @@ class Cassette:
         self._next: dict[str, int] = {}
         self._file = self._open() if record else None
         try:
-            self._length = self._load()
+            length = self._load()
         except BaseException:
             if self._file is not None:
                 os.close(self._file)
             raise
         if self._file is not None:
-            os.ftruncate(self._file, self._length)
-            if not self._length:
+            os.ftruncate(self._file, length)
+            if not length:
                 self._write(_Header(SCHEMA))
 
     # -- playing back ---------------------------------------------------------------------------------------------
@@ -118,26 +113,17 @@ class Cassette:
 
     @property
     def exchanges(self) -> list[Exchange]:
-        return [
-            Exchange(
-                model=taken.model,
-                system=self._found(taken.system, str),
-                tools=self._found(taken.tools, tuple[dict[str, Any], ...]),
-                messages=tuple(self._found(id, Message) for id in taken.messages),
-                tail=taken.tail,
-                reply=taken.reply,
-            )
-            for taken in self._taken
-        ]
+        return [self._exchange(taken) for taken in self._taken]
 
-    def _found(self, id: str, type: Any) -> Any:
-        """Return a part that a reply refers to."""
+    def _exchange(self, taken: _Taken) -> Exchange:
+        """Return a reply with the parts of its request."""
         try:
-            return msgspec.convert(self._parts[id], type)
+            texts = {name: self._parts[getattr(taken, name)] for name in ("system", "tools")}
+            messages = [self._parts[id] for id in taken.messages]
+            fields = {"model": taken.model, **texts, "messages": messages, "tail": taken.tail, "reply": taken.reply}
+            return msgspec.convert(fields, Exchange)
         except (KeyError, msgspec.ValidationError):
-            raise Damaged(
-                f"{self.path}: a reply refers to a part {id[:40]!r} that is not there or does not fit."
-            ) from None
+            raise Damaged(f"{self.path}: a reply refers to a part that is not there or does not fit.") from None
 
     def __len__(self) -> int:
         return len(self._taken)
@@ -169,7 +155,7 @@ class Cassette:
         self._next[hash] = self._next.get(hash, 0) + 1
 
     def close(self) -> None:
-        """Close the file. Recording something more opens it again."""
+        """Close the file; nothing more can be recorded."""
         if self._file is not None:
             os.fsync(self._file)
             os.close(self._file)
@@ -188,13 +174,9 @@ class Cassette:
         self.spent += msgspec.structs.replace(Usage.of(taken.reply), sent=())
 
     def _write(self, *lines: msgspec.Struct) -> None:
-        if self._file is None:
-            self._file = self._open()
-            if os.fstat(self._file).st_size != self._length:
-                raise BadInput(f"{self.path} was changed by another process in the meantime.")
+        assert self._file is not None, "the cassette is closed"
         text = "".join(self._redact(encode(line).decode()) + "\n" for line in lines)
         view = memoryview(text.encode())
-        self._length += len(view)
         while view:
             view = view[os.write(self._file, view) :]
 

@@ -20,6 +20,7 @@ from kbgym.canonical import decode
 from kbgym.errors import BadInput
 
 T = TypeVar("T")
+_POLL = 0.02  # seconds between looks at a budget that is nearly spent
 
 
 class Provider(Protocol):
@@ -29,7 +30,6 @@ class Provider(Protocol):
     def where(self) -> str: ...
 
     async def send(self, request: Request) -> Reply: ...
-    async def close(self) -> None: ...
 
 
 class Budget:
@@ -40,41 +40,36 @@ class Budget:
         self.max_tokens = max_tokens
         self.spent = Usage()
         self._under_way = 0
-        self._waiting: list[asyncio.Future[None]] = []
 
     @asynccontextmanager
     async def request(self) -> AsyncIterator[None]:
         """Reserve one request. Near a cap requests run one at a time, so that at most one exceeds it."""
-        self._check()
         while self._under_way and self._near():
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            await turn
-            self._check()
+            await asyncio.sleep(_POLL)
+        self._check()
         self._under_way += 1
         try:
             yield
         finally:
             self._under_way -= 1
-            waiting, self._waiting = self._waiting, []
-            for turn in waiting:
-                if not turn.done():
-                    turn.set_result(None)
 
     def _near(self) -> bool:
         """Return True if the requests in flight, at the mean cost so far, would reach a cap."""
-        spent = self.spent
-        share = 1 + self._under_way / spent.requests if spent.requests else 1.0
-        by_cost = self.max_cost is not None and (spent.cost or 0.0) * share >= self.max_cost
-        return by_cost or (self.max_tokens is not None and spent.tokens * share >= self.max_tokens)
+        share = 1 + self._under_way / self.spent.requests if self.spent.requests else 1.0
+        return any(spent * share >= cap for cap, spent, _ in self._caps())
+
+    def _caps(self) -> list[tuple[float, float, str]]:
+        """Return the caps that are set: the limit, what is spent of it, its name."""
+        caps = (self.max_cost, self.spent.cost, "--max-cost"), (self.max_tokens, self.spent.tokens, "max_tokens")
+        return [(cap, spent, name) for cap, spent, name in caps if cap is not None and spent is not None]
 
     def _check(self) -> None:
-        spent = self.spent
-        go_on = "what was finished is kept; raise the cap and run the same command again to go on."
-        if self.max_cost is not None and spent.cost is not None and spent.cost >= self.max_cost:
-            raise CapReached(f"--max-cost {self.max_cost:g} is reached (${spent.cost:.4f} spent): {go_on}")
-        if self.max_tokens is not None and spent.tokens >= self.max_tokens:
-            raise CapReached(f"max_tokens {self.max_tokens} is reached ({spent.tokens:,} tokens used): {go_on}")
+        for cap, spent, name in self._caps():
+            if spent >= cap:
+                raise CapReached(
+                    f"{name} {cap:g} is reached ({spent:g} spent): what was finished is kept; raise the cap and run "
+                    "the same command again to go on."
+                )
 
 
 class ModelClient:
@@ -117,10 +112,6 @@ class ModelClient:
     def described(self, settings: ModelSettings, prompts: dict[str, str]) -> dict[str, Any]:
         """Return the description of the model for a run's settings: name, settings, hashes of the prompts."""
         return {"agent": self.name, "settings": msgspec.to_builtins(settings), "prompts": prompts}
-
-    async def close(self) -> None:
-        if self.provider is not None:
-            await self.provider.close()
 
     async def _live(self, hash: str, request: Request) -> Reply:
         provider = self.provider

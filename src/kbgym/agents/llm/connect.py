@@ -15,7 +15,7 @@ from kbgym.agents.llm.cassette import Cassette, Role
 from kbgym.agents.llm.client import Budget, ModelClient
 from kbgym.agents.llm.prices import Prices
 from kbgym.agents.llm.protocols import Anthropic, OpenAI
-from kbgym.agents.llm.redact import Redactor, address, quiet_libraries
+from kbgym.agents.llm.redact import Redactor, address
 from kbgym.agents.llm.retry import Retry
 from kbgym.agents.llm.values import ModelSettings
 from kbgym.errors import BadInput
@@ -41,7 +41,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     base_url: str | None = None
     concurrency: int = 8
-    timeout: float = 120.0
+    timeout: float | None = None
     max_cost: float | None = None
     max_tokens: int | None = None
     cassette: Path | None = None
@@ -73,7 +73,6 @@ class Models:
             self.budget.spent += self.cassette.spent
         self._played: dict[str, Cassette] = {}
         self._clients: dict[str, ModelClient] = {}
-        quiet_libraries()
 
     def client(self, name: str, role: Role) -> tuple[ModelClient, ModelSettings]:
         """Return the client and the settings for a role. The same name gives the same client."""
@@ -82,10 +81,7 @@ class Models:
             return self._player(rest, role)
         provider, _, model = rest.partition("/")
         if kind != "llm" or provider not in SERVICES or not model:
-            raise BadInput(
-                f"there is no agent {name!r}; models are llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL "
-                "and cassette:FILE."
-            )
+            raise BadInput(f"there is no model {name!r}; use llm:{{{','.join(SERVICES)}}}/MODEL or cassette:FILE.")
         settings = self._settings(provider, model, role)
         if name not in self._clients:
             self._clients[name] = self._connect(name, provider, model)
@@ -94,8 +90,6 @@ class Models:
         return self._clients[name], settings
 
     async def close(self) -> None:
-        for client in self._clients.values():
-            await client.close()
         if self.cassette is not None:
             self.cassette.close()
 
@@ -120,7 +114,8 @@ class Models:
             raise BadInput(f"{name} needs a key: set {service.key} in the environment.")
         prices = Prices(provider, model, where.url)  # known for the provider's own address only
         where = where if where.url else address(os.environ.get(service.address) or service.url)
-        given = where, key, options.timeout, self._redact
+        timeout = options.timeout or (600.0 if provider == "local" else 120.0)  # seconds; a CPU reads slowly
+        given = where, key, timeout, self._redact
         endpoint = Anthropic(*given) if provider == "anthropic" else OpenAI(*given, is_local=provider == "local")
         return ModelClient(name, endpoint, prices, options.concurrency, self._retry, self.cassette, self.budget)
 

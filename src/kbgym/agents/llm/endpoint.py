@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -22,8 +22,8 @@ LARGEST = 4_000_000  # bytes; a larger body cannot be a reply with one action, a
 class Endpoint:
     """Posts requests to one address. `refused` are the settings it rejects, which later requests omit.
 
-    A session belongs to its event loop and is closed with it: a command may train in one `asyncio.run` and examine in
-    the next with the same models.
+    Each request has its own connection: it takes little of the time of a reply, and leaves nothing to close when a
+    command trains in one event loop and examines in the next.
     """
 
     path: str
@@ -40,9 +40,6 @@ class Endpoint:
         self._url, self._query = f"{self.where.rstrip('/')}{self.path}", address.query
         self._headers = {"Content-Type": "application/json", **headers, **address.headers}
         self._timeout, self._redact = timeout, redact
-        self._session: Any = None
-        self._keeper: AsyncGenerator[None, None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def send(self, request: Request) -> Reply:
         """Return one reply. If the server refuses a setting, omit it and send the request again."""
@@ -59,12 +56,6 @@ class Endpoint:
                 self._leave_out(setting)
             except Unreadable as unreadable:
                 return Reply(text=str(unreadable), finish="unreadable", sent=sent)
-
-    async def close(self) -> None:
-        """Close the session of the running loop; a closed loop has closed its own."""
-        if self._keeper is not None and self._loop is asyncio.get_running_loop():
-            await self._keeper.aclose()
-        self._session = self._keeper = self._loop = None
 
     # -- provided by a protocol --------------------------------------------------------------------------------------
 
@@ -113,8 +104,10 @@ class Endpoint:
         try:
             # Limits the whole exchange: a server that trickles bytes never hits a read timeout.
             async with asyncio.timeout(self._timeout):
-                session = await self._open()
-                async with session.post(self._url, data=msgspec.json.encode(body), params=self._query) as response:
+                async with (
+                    self._aiohttp.ClientSession(headers=self._headers, trust_env=True) as session,
+                    session.post(self._url, data=msgspec.json.encode(body), params=self._query) as response,
+                ):
                     data = bytearray()
                     async for chunk in response.content.iter_any():
                         data += chunk
@@ -132,23 +125,6 @@ class Endpoint:
         # Outside the handler, so that an exception which may hold headers is not chained to ours.
         raise failure
 
-    async def _open(self) -> Any:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            connector = self._aiohttp.TCPConnector(limit=0)  # the client limits the number of requests
-            session = self._aiohttp.ClientSession(connector=connector, headers=self._headers, trust_env=True)
-            self._session, self._loop, self._keeper = session, loop, _closing(session)
-            await anext(self._keeper)
-        return self._session
-
-
-async def _closing(session: Any) -> AsyncGenerator[None, None]:
-    """Close a session when this generator is closed, which an event loop does before it ends."""
-    try:
-        yield
-    finally:
-        await session.close()
-
 
 _TOO_LONG = re.compile(
     r"context[ _](length|window|size)|maximum context|too many tokens|(prompt|input) is too long|exceed_context", re.I
@@ -156,17 +132,10 @@ _TOO_LONG = re.compile(
 # llama.cpp answers 500 if it cannot parse a model's call: the model's fault, not an outage.
 _UNREADABLE = re.compile(r"failed to parse (input|tool|messages)|parse error", re.I)
 _SETTINGS = (
-    "max_completion_tokens",
-    "max_tokens",
-    "parallel_tool_calls",
-    "tool_choice",
-    "response_format",
-    "reasoning_effort",
-    "output_config",
-    "effort",
-    "temperature",
-    "tools",
-)
+    "max_completion_tokens max_tokens parallel_tool_calls tool_choice response_format reasoning_effort output_config "
+    "effort temperature tools"
+).split()
+_REFUSALS = {401: "refuses the key", 403: "refuses the key", 404: "knows no such model or address"}
 
 
 def failure_of(status: int, headers: Mapping[str, str], text: str, redact: Redactor, where: str) -> Exception:
@@ -189,14 +158,10 @@ def failure_of(status: int, headers: Mapping[str, str], text: str, redact: Redac
         return Unreadable(message)
     if status >= 500 or status in (408, 409, 425):
         return Transient(f"{status}: {message}", after=retry_after(headers))
-    if status in (401, 403):
-        return Rejected(f"{where} refuses the key ({status}): {message}")
-    if status == 404:
-        return Rejected(f"{where} knows no such model or address (404): {message}")
     named = _named(inner, message)
     if named and status in (400, 422):
         return RefusedSetting(named, f"{where} rejects the request ({status}): {message}")
-    return Rejected(f"{where} rejects the request ({status}): {message}")
+    return Rejected(f"{where} {_REFUSALS.get(status, 'rejects the request')} ({status}): {message}")
 
 
 def _named(inner: Any, message: str) -> tuple[str, ...]:

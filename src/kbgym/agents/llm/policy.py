@@ -14,7 +14,7 @@ import msgspec
 
 from kbgym.agents.llm.client import Asker, Flawed, ModelClient, read_call
 from kbgym.agents.llm.connect import Models
-from kbgym.agents.llm.prompting import Skill, as_data, last_lines, messages, prompt, prompt_hash, skill_of
+from kbgym.agents.llm.prompting import Skill, as_data, choices, last_lines, messages, prompt, prompt_hash, skill_of
 from kbgym.agents.llm.retry import TooLong
 from kbgym.agents.llm.values import Message, ModelSettings, Reply, Request, tool
 from kbgym.canonical import decode
@@ -59,15 +59,11 @@ class LLMAgent:
         self, models: Models, name: str, role: Role, allowance: int = ALLOWANCE, skill: Skill | None = None
     ) -> None:
         self.client, self.settings = models.client(name, role)
-        self.skill = skill or skill_of(role)
+        self.skill = (skill or skill_of(role)).with_notes(self.settings.effort, role)
         self.allowance = allowance
 
     def __call__(self) -> LLMPolicy:
         return LLMPolicy(self.client, self.settings, self.allowance, self.skill)
-
-    @property
-    def name(self) -> str:
-        return self.client.name
 
     @property
     def description(self) -> dict[str, Any]:
@@ -77,7 +73,8 @@ class LLMAgent:
 
 def request_for(view: View, settings: ModelSettings, skill: Skill | None = None) -> Request:
     system = (skill or skill_of(view.role)).text
-    return settings.request(system, messages(view), openai_tools(view.role), last_lines(view))
+    request = settings.request(system, messages(view), openai_tools(view.role), last_lines(view))
+    return msgspec.structs.replace(request, choices=choices(view) if request.thought else ())
 
 
 def read(reply: Reply, role: Role) -> Action | Flawed:
@@ -85,11 +82,8 @@ def read(reply: Reply, role: Role) -> Action | Flawed:
     if len(reply.calls) > 1:
         return Flawed(f"the reply held {len(reply.calls)} calls, and one turn is one call.")
     if not reply.calls:
-        if reply.finish == "length":
-            return Flawed("the reply was cut off before it came to a call.")
-        if not reply.text.strip():
-            return Flawed("the reply was empty.")
-        return Flawed("the reply was text without a call.")
+        said = "text without a call" if reply.text.strip() else "empty"
+        return Flawed(f"the reply was {'cut off before it came to a call' if reply.finish == 'length' else said}.")
     (call,) = reply.calls
     try:
         arguments = decode(call.arguments or "{}")
@@ -180,7 +174,7 @@ class LLMJudge(Asker):
         except TooLong as error:
             raise JudgeFailed(f"the judge {self.name} cannot take the two sentences: {error}") from None
         if isinstance(verdict, Flawed):
-            raise JudgeFailed(f"the judge {self.name} gives no verdict: {verdict.reason}.")
+            raise JudgeFailed(f"the judge {self.name} gives no verdict: {verdict.reason}")
         return verdict
 
     async def self_test(self) -> None:
@@ -192,9 +186,4 @@ class LLMJudge(Asker):
 
     def _verdict(self, reply: Reply) -> bool | Flawed:
         verdict = read_call(reply, "verdict", _Verdict)
-        if not isinstance(verdict, Flawed):
-            return verdict.duplicate
-        if reply.finish == "length" or reply.completion >= self._settings.max_tokens:
-            return Flawed(f"it used its {self._settings.max_tokens} tokens without answering")
-        said = reply.text.strip() or " ".join(call.name for call in reply.calls)
-        return Flawed(f"it said {said[:100]!r}" if said else "its reply was empty")
+        return verdict if isinstance(verdict, Flawed) else verdict.duplicate

@@ -5,53 +5,42 @@ The cost of a model without a known price is None, never zero.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from kbgym.agents.llm.values import Reply
+from kbgym.sanitize import counted
 
 
 class Prices:
     """The price of one model at one provider."""
 
     def __init__(self, provider: str, model: str, base_url: str | None = None) -> None:
-        self.model = model
-        self._known: Any = None
+        self.model, self.known = model, False
+        self._where = {"provider_api_url": base_url} if base_url else {"provider_id": provider}
+        self._when = datetime.now(UTC)  # one date for a whole run: prices must not change at midnight within it
         try:
-            import genai_prices
+            import genai_prices as prices
         except ImportError:
             self.table = "no price table (genai-prices is not installed)"
             return
-        self.table = f"genai-prices {genai_prices.__version__}"
-        if provider == "local":
-            return
-        self._prices: Any = genai_prices
-        self._where = {"provider_api_url": base_url} if base_url else {"provider_id": provider}
-        try:
-            # One date for a whole run: prices must not change at midnight within it.
-            self._when = datetime.now(UTC)
-            self._known = self._calculate(1, 0, 0, 1)
-        except LookupError:
-            self._known = None
-
-    @property
-    def known(self) -> bool:
-        return self._known is not None
+        self.table = f"genai-prices {prices.__version__}"
+        self._prices: Any = prices
+        with suppress(LookupError):
+            self.known = provider != "local" and bool(self._calculate(1, 0, 0, 1))
 
     def cost(self, reply: Reply) -> float | None:
         """Return the cost of one reply in dollars, or None if the model's price is unknown."""
         if not self.known:
             return None
-        price = self._calculate(reply.prompt, reply.cached, reply.cache_writes, reply.completion)
-        return float(price.total_price)
+        return float(self._calculate(reply.prompt, reply.cached, reply.cache_writes, reply.completion).total_price)
 
     def _calculate(self, prompt: int, cached: int, written: int, completion: int) -> Any:
-        counts = {"input_tokens": prompt, "output_tokens": completion}
-        counts |= {"cache_read_tokens": cached} if cached else {}
-        counts |= {"cache_write_tokens": written} if written else {}
-        usage = self._prices.Usage(**counts)
+        cache = {"cache_read_tokens": cached or None, "cache_write_tokens": written or None}
+        usage = self._prices.Usage(input_tokens=prompt, output_tokens=completion, **cache)
         return self._prices.calc_price(usage, self.model, genai_request_timestamp=self._when, **self._where)
 
 
@@ -66,7 +55,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         money = "price unknown" if self.cost is None else f"about ${self.cost:,.2f}"
-        return f"{self.passes:,} passes, about {self.tokens:,} tokens, {money} ({self.basis}; {self.table})"
+        return f"{counted(self.passes, 'pass')}, about {self.tokens:,} tokens, {money} ({self.basis}; {self.table})"
 
 
 # Tokens of one pass: prompt, cached part of the prompt, completion. An exam pass takes five to six actions.
@@ -76,6 +65,7 @@ TYPICAL = {
     "forward": (20_000, 14_000, 2_000),
     "backward": (67_000, 52_000, 5_000),
     "backward class": (120_000, 100_000, 5_000),
+    "summary": (1_000, 0, 120),  # of up to 60 sentences
     "judgement": (1_000, 0, 200),  # an assumption: one near-duplicate per lesson, two sentences and a verdict
 }
 

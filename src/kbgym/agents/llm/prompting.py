@@ -12,7 +12,7 @@ from importlib.resources import files
 
 import msgspec
 
-from kbgym.agents.llm.values import Call, Message
+from kbgym.agents.llm.values import THOUGHT, Call, Message
 from kbgym.canonical import digest, encode
 from kbgym.gym.actions import Action, Invalid, Read, Search
 from kbgym.gym.policy import Backward, Forward, IndexTask, Lookup, Task, Turn, View
@@ -58,10 +58,14 @@ class Skill(msgspec.Struct, frozen=True):
         about = [f"## What this store holds\n\n{plain(self.about)}"] if self.about else []
         return "\n\n".join([first, *about, *rest])
 
+    def with_notes(self, effort: str | None, role: Role) -> Skill:
+        """Return the skill of a model with this effort: a reader with notes before its calls is told about them."""
+        return Skill((*self.prompts, THOUGHT), self.about) if effort == THOUGHT and role == "reader" else self
+
     @property
     def hashes(self) -> dict[str, str]:
-        found = {name: prompt_hash(name) for name in self.prompts}
-        return {**found, "about": digest(self.about.encode())} if self.about else found
+        about = {"about": digest(self.about.encode())} if self.about else {}
+        return {name: prompt_hash(name) for name in self.prompts} | about
 
 
 def skill_of(role: Role, strategy: str = "paper", about: str = "") -> Skill:
@@ -96,6 +100,15 @@ def last_lines(view: View) -> str:
     """Return the lines that change from turn to turn: a reminder where the reader is stuck, then the budget."""
     reminder = _reminder(view) if view.role == "reader" else ""
     return "\n".join(filter(None, (reminder, tail(view.remaining))))
+
+
+def choices(view: View) -> tuple[str, ...]:
+    """Return the only tools that make sense now, or none for all: a search before anything, an answer at the end."""
+    if view.role == "curator":
+        return ()
+    if not any(isinstance(turn.action, Search) for turn in view.history):
+        return ("search",)
+    return ("answer",) if view.remaining == 1 else ()
 
 
 def _reminder(view: View) -> str:
@@ -133,12 +146,7 @@ def told_of_pass(view: View, skill: Skill | None) -> str:
         "## How you play\n\nUse the tools of the MCP server `kbgym` and no others. Every result ends with how many "
         f"actions are left. `{end}` ends the pass; what you write besides is read by nobody."
     )
-    done = [
-        f"{number}. {call.name} {call.arguments}\n{as_data(turn.observation.text)}"
-        for number, turn in enumerate(view.history, 1)
-        for call in [call_of(turn.action, "")]
-    ]
-    so_far = ["What you did so far:", *done] if done else []
+    so_far = ["What you did so far:", *_attempts(view.history)] if view.history else []
     before = [skill.text, rules] if skill is not None else []
     return "\n\n".join([*before, "# Your task", task_block(view.task), *so_far, tail(view.remaining)])
 
@@ -153,7 +161,7 @@ def task_block(task: Task) -> str:
                 [
                     f"Question: {plain(question)}",
                     "What the reader did:",
-                    *(_attempt(number, turn) for number, turn in enumerate(forward, 1)),
+                    *_attempts(forward),
                     f"{_VERDICTS[verdict]} Score (F1): {f1:.2f}.",
                     f"Correct answer: {plain(golds[0])}{also}",
                     "Make this need, in any words, cheaper to answer: build what is missing, extend what is partial, "
@@ -213,9 +221,10 @@ def _search(lookup: Lookup) -> str:
     return at if lookup.members is None else f"{at} (the page before had {lookup.members or 'none'})"
 
 
-def _attempt(number: int, turn: Turn) -> str:
-    call = call_of(turn.action, "")
-    return f"{number}. {call.name} {plain(call.arguments)}\n{as_data(turn.observation.text)}"
+def _attempts(turns: tuple[Turn, ...]) -> list[str]:
+    calls = [call_of(turn.action, str(number)) for number, turn in enumerate(turns, 1)]
+    said = [f"{call.id}. {call.name} {plain(call.arguments)}" for call in calls]
+    return [f"{call}\n{as_data(turn.observation.text)}" for call, turn in zip(said, turns, strict=True)]
 
 
 def plain(text: str) -> str:

@@ -21,6 +21,8 @@ Way = Literal["tools", "schema"]
 # Number and share of prose replies beyond which a server does not enforce a forced tool choice.
 _PROSE, _SHARE = 3, 0.2
 _CACHE = {"type": "ephemeral"}
+# A thought before a call of a schema, by the longest text of each part.
+_NOTES = {"known": 300, "missing": 120}
 
 
 def _count(value: Any, *path: str) -> int:
@@ -55,13 +57,9 @@ class OpenAI(Endpoint):
         return msgspec.structs.replace(super()._sent(request), way=way)
 
     def _body(self, request: Request, sent: Sent) -> dict[str, Any]:
-        system = _schema_system(request) if sent.way == "schema" else request.system
-        shown = [_openai_message(message, sent.way) for message in request.messages]
-        if request.tail:
-            shown[-1] |= {"content": f"{shown[-1]['content']}\n\n{request.tail}"}
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": [{"role": "system", "content": system}, *shown],
+            "messages": chat_messages(request, sent.way),
             "temperature": request.temperature,
             self.effort_name: request.effort,
         }
@@ -113,6 +111,15 @@ def _openai_call(called: Any) -> Call:
     return Call(function.get("name") or "", written, called.get("id") or "")
 
 
+def chat_messages(request: Request, way: Way) -> list[dict[str, Any]]:
+    """Return a request's messages in OpenAI's format."""
+    system = _schema_system(request) if way == "schema" else request.system
+    shown = [_openai_message(message, way) for message in request.messages]
+    if request.tail:
+        shown[-1] |= {"content": f"{shown[-1]['content']}\n\n{request.tail}"}
+    return [{"role": "system", "content": system}, *shown]
+
+
 def _openai_message(message: Message, way: Way) -> dict[str, Any]:
     call = message.call
     if call is not None and way == "schema":
@@ -145,11 +152,14 @@ def _written_call(content: str) -> Call | None:
 
 
 def _schema_format(request: Request) -> dict[str, Any]:
-    """Return a response format that admits one call of one of the request's tools, optionally after a thought."""
-    functions = (tool["function"] for tool in request.tools)
-    calls = [object_schema({"tool": {"const": one["name"]}, "arguments": one["parameters"]}) for one in functions]
-    thought = {"thought": {"type": "string", "maxLength": 300}} if request.thought else {}
-    schema = object_schema({**thought, "call": {"anyOf": calls}})
+    """Return a response format that admits one call of one of the request's tools, optionally after notes."""
+    functions = [tool["function"] for tool in request.tools]
+    allowed = [one for one in functions if one["name"] in request.choices] or functions
+    calls = [object_schema({"tool": {"const": one["name"]}, "arguments": one["parameters"]}) for one in allowed]
+    # Before the first call nothing is known: small models then fill the notes with inventions and search for these.
+    has_notes = request.thought and len(request.messages) > 1
+    notes = {name: {"type": "string", "maxLength": most} for name, most in _NOTES.items() if has_notes}
+    schema = object_schema({**notes, "call": {"anyOf": calls}})
     return {"type": "json_schema", "json_schema": {"name": "one_call", "schema": schema}}
 
 
@@ -160,8 +170,8 @@ def _schema_system(request: Request) -> str:
         function = tool["function"]
         arguments = msgspec.json.encode(function["parameters"]["properties"], order="sorted").decode()
         lines.append(f"- `{function['name']}`: {function['description']} Arguments: {arguments}")
-    thought = '"thought": "one short sentence", ' if request.thought else ""
-    call = f'{{{thought}"call": {{"tool": NAME, "arguments": {{...}}}}}}'
+    notes = "".join(f'"{name}": "...", ' for name in _NOTES if request.thought)
+    call = f'{{{notes}"call": {{"tool": NAME, "arguments": {{...}}}}}}'
     return "\n".join([*lines, "", f"Reply with one JSON object and nothing else: {call}."])
 
 
@@ -201,7 +211,6 @@ class Anthropic(Endpoint):
         blocks, used = wire["content"], wire.get("usage")
         called = [block for block in blocks if block["type"] == "tool_use"]
         cached, written = _count(used, "cache_read_input_tokens"), _count(used, "cache_creation_input_tokens")
-        thought = "output_tokens_details"
         return Reply(
             text="".join(block.get("text") or "" for block in blocks if block["type"] == "text"),
             calls=tuple(
@@ -213,7 +222,7 @@ class Anthropic(Endpoint):
             cached=cached,
             cache_writes=written,
             completion=_count(used, "output_tokens"),
-            reasoning=_count(used, thought, "thinking_tokens") or _count(used, thought, "reasoning_tokens"),
+            reasoning=_count(used, "output_tokens_details", "thinking_tokens"),
         )
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 import os
 import re
 from collections.abc import Iterable
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 import msgspec
 
@@ -23,7 +22,6 @@ _SHAPES = re.compile(
     r"\bsk-[A-Za-z0-9_-]{8,}|(?i:\bbearer\s+)[A-Za-z0-9._~+/-]{8,}=*|\bhf_[A-Za-z0-9]{16,}"
     r"|(?<=://)[^/\s@:]+:[^/\s@]+(?=@)"
 )
-_CHATTY = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2", "aiohttp")
 
 
 class Redactor:
@@ -42,13 +40,6 @@ class Redactor:
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return _SHAPES.sub(HIDDEN, text)
-
-
-def shown_url(url: str) -> str:
-    """Return a base URL without user, password, query or fragment."""
-    parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -71,12 +62,5 @@ def address(url: str | None) -> Address:
         headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     query = dict(parse_qsl(parts.query))
     secrets = (parts.password or "", *query.values(), *(value.split()[-1] for value in headers.values()))
-    return Address(shown_url(url), query, headers, secrets)
-
-
-def quiet_libraries() -> None:
-    """Set the HTTP libraries, which log URLs and headers, to WARNING unless a level is set."""
-    for name in _CHATTY:
-        logger = logging.getLogger(name)
-        if logger.level == logging.NOTSET:
-            logger.setLevel(logging.WARNING)
+    shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return Address(shown, query, headers, secrets)

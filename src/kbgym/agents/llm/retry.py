@@ -16,10 +16,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable
-from email.utils import parsedate_to_datetime
+from email.utils import mktime_tz, parsedate_tz
 from typing import Any, TypeVar
+
+import msgspec
 
 from kbgym.errors import Failed
 
@@ -65,23 +68,18 @@ class Unreadable(Exception):
 T = TypeVar("T")
 
 
-class Retry:
+class Retry(msgspec.Struct):
     """At most `attempts` tries and `total` seconds of waiting, with exponential back-off, jitter and Retry-After.
 
     An address that has never answered gets at most `hopeless` tries.
     """
 
-    def __init__(
-        self,
-        attempts: int = 12,
-        total: float = 900.0,
-        first: float = 0.5,
-        longest: float = 60.0,
-        hopeless: int = 4,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self.attempts, self.total, self.first, self.longest, self.hopeless = attempts, total, first, longest, hopeless
-        self._sleep = sleep
+    attempts: int = 12
+    total: float = 900.0
+    first: float = 0.5
+    longest: float = 60.0
+    hopeless: int = 4
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def run(self, once: Callable[[], Awaitable[T]], model: str, known: bool = True) -> tuple[T, int]:
         """Return the value of `once` and the number of failed tries. `known`: the model has answered before."""
@@ -102,21 +100,14 @@ class Retry:
                     f"{model} did not answer after {tries} {'try' if tries == 1 else 'tries'} (last: {failure}); "
                     "nothing was scored, run the same command again to go on."
                 )
-            await self._sleep(wait)
+            await self.sleep(wait)
             waited += wait
 
 
 def retry_after(headers: Any) -> float | None:
     """Return the delay in seconds that a response's headers request, or None."""
-    try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return max(0.0, float(milliseconds) / 1000)
-        value = headers.get("retry-after")
-        if value is None:
-            return None
-        try:
-            return max(0.0, float(value))
-        except ValueError:
-            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (TypeError, ValueError):
-        return None
+    value = headers.get("retry-after", "")
+    if re.fullmatch(r"-?[\d.]+", value):
+        return max(0.0, float(value))
+    date = parsedate_tz(value)
+    return max(0.0, mktime_tz(date) - time.time()) if date else None

@@ -52,14 +52,17 @@ class Request(msgspec.Struct, frozen=True):
     max_tokens: int = 12_000
     temperature: float | None = None
     effort: str | None = None
-    thought: bool = False  # a short thought before the call, if the server is sent a schema
+    # Of a request that is sent as a schema: a short thought before the call, and the only tools it may call now.
+    thought: bool = False
+    choices: tuple[str, ...] = ()
 
     @property
     def hash(self) -> str:
-        fields = msgspec.to_builtins(self)
-        if not self.thought:
-            del fields["thought"]
-        return digest_of(fields)
+        left_out = {name for name in ("thought", "choices") if not getattr(self, name)}
+        return digest_of({name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out})
+
+
+THOUGHT = "thought"  # an effort: notes before each call
 
 
 class ModelSettings(msgspec.Struct, frozen=True):
@@ -74,11 +77,9 @@ class ModelSettings(msgspec.Struct, frozen=True):
         self, system: str, messages: tuple[Message, ...], tools: Sequence[dict[str, Any]], tail: str = ""
     ) -> Request:
         """Return a request to this model with these settings."""
-        thought = self.effort == "thought"
-        effort = None if thought else self.effort
-        return Request(
-            self.model, system, messages, tuple(tools), tail, self.max_tokens, self.temperature, effort, thought
-        )
+        thought = self.effort == THOUGHT
+        sent = (self.max_tokens, self.temperature, None if thought else self.effort)
+        return Request(self.model, system, messages, tuple(tools), tail, *sent, thought)
 
 
 class Sent(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from kbgym.index_keys import IndexKey, names, words_of
-from kbgym.index_keys.vocabulary import ASKED, plural, telling
+from kbgym.index_keys import IndexKey, names
+from kbgym.index_keys.vocabulary import ASKED, plural, telling, words_of
 
 
 class Fact(msgspec.Struct, frozen=True):

@@ -111,8 +111,8 @@ class Notes:
         if self._groups is None:
             self._groups = {}
             for one in self.reports:
-                groups: set[str | tuple[str, str]] = {one.subject, one.value, (one.relation, one.value)}
-                for group in groups:
+                names: list[str | tuple[str, str]] = [one.subject, one.value, (one.relation, one.value)]
+                for group in dict.fromkeys(names):
                     self._groups.setdefault(group, []).append(one)
         return self._groups
 

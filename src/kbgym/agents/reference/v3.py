@@ -208,7 +208,7 @@ class ReportReader(PlannedPolicy):
         return any(one.relation == relation and one.document in ids for one in self.notes.reports)
 
 
-class TrustingReader(ReportReader):
+class TrustingReportReader(ReportReader):
     """Opens whatever names the key, and trusts it if most of it is about the key."""
 
     def _names(self, text: str, key: str, relation: str) -> bool:
@@ -224,19 +224,21 @@ class TrustingReader(ReportReader):
         return bool(fit) and 2 * max(len(fit), len(about)) > len(told)
 
 
-class ScepticalReader(TrustingReader):
+class ScepticalReportReader(TrustingReportReader):
     """Opens whatever names the key, and searches all the same."""
 
     believes = False
 
 
-class JoiningReader(TrustingReader):
+class JoiningReportReader(TrustingReportReader):
     """Asks about several people in one query."""
 
     joined = 3
 
 
-NEUTRAL_V3 = dict(zip(NEUTRAL_V3_READERS, (TrustingReader, ScepticalReader, JoiningReader), strict=True))
+NEUTRAL_V3 = dict(
+    zip(NEUTRAL_V3_READERS, (TrustingReportReader, ScepticalReportReader, JoiningReportReader), strict=True)
+)
 
 
 def _question(view: View) -> str:

@@ -1,4 +1,4 @@
-"""The gradient table and its seeds, and the measures all tables about arms on questions share.
+"""Arms on groups of questions: the gradient, its seeds and strata, and the measures that all such tables share.
 
 Every function takes opened results and returns a table of traceable cells with a summary sentence.
 """
@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from statistics import fmean, stdev
+from statistics import fmean
 
-from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Table, estimate, number, published
+from kbgym.analysis.cells import Cell, Line, Table, estimate, number
 from kbgym.analysis.results import LABELS, POOLED, Results, Seed
 from kbgym.analysis.statistics import Estimate, difference, holm, ratio
-from kbgym.analysis.verdict import LEVEL, Pair, actions_in_words, judge, split
+from kbgym.analysis.verdict import LEVEL, MARGIN, Pair, accuracy_of, actions_in_words, judge, split
 from kbgym.training.exam import Row
 
-RHO = "mean actions on the arm over mean actions on the flat store, same questions; "
 Value = Callable[[Row], float]
 
 
@@ -65,10 +63,14 @@ def _id(table: str, arm: str, group: str, seeds: Sequence[Seed] | None) -> str:
     return f"{table}/{arm}/{group}" if seeds is None else f"{table}/{arm}/seed-{seeds[0].number}/{group}"
 
 
-def rho_cell(results: Results, table: str, arm: str, group: str, seeds: Sequence[Seed] | None = None) -> Cell:
-    formula = f"{RHO}{how(results, seeds)}"
-    found = ratio_of(results, results.pairs(arm, group, seeds=seeds)).interval
-    sources = results.sources(arm, group, "actions", "flat", seeds)
+def rho_cell(
+    results: Results, table: str, arm: str, group: str, seeds: Sequence[Seed] | None = None, base: str = "flat"
+) -> Cell:
+    formula = (
+        f"mean actions on the arm over mean actions on {results.label(base)}, same questions; {how(results, seeds)}"
+    )
+    found = ratio_of(results, results.pairs(arm, group, base, seeds)).interval
+    sources = results.sources(arm, group, "actions", base, seeds)
     return estimate(f"{_id(table, arm, group, seeds)}/rho", found, formula, sources, mark=1.0)
 
 
@@ -77,7 +79,7 @@ def difference_cell(
 ) -> Cell:
     formula = (
         f"mean F1 on the arm minus mean F1 on {results.label(base)}, same questions; {how(results, seeds)}, "
-        "a made-up question half a point off joined to the spread"
+        "of Wilson's type"
     )
     found = gain_of(results, results.pairs(arm, group, base, seeds)).interval
     sources = results.sources(arm, group, "f1", base, seeds)
@@ -109,24 +111,29 @@ def gradient(results: Results) -> Table:
     costed = [arm for arm in compared if arm != "nostore"]  # it always gives up at once
     lines = [
         *block(results, "rho: actions relative to the flat store", costed, partial(rho_cell, results, "gradient")),
-        *_paper_lines(results, paper.RHO, "rho"),
         *means("F1", "f1"),
-        *_paper_lines(results, paper.F1, "f1"),
     ]
     if results.world_kind.lists_answers:
         lines += means("F1 over what stands between commas (PhantomWiki's own)", "set_f1")
     lines += [
         *block(results, "F1 minus the flat store's", compared, partial(difference_cell, results, "gradient")),
+        *block(results, f"accuracy not lower by {MARGIN} F1?", compared, partial(_accuracy_cell, results)),
         *means("actions a question", "actions", 2),
         *means("characters read a question", "characters", 0),
     ]
-    stars = "* marks an interval that excludes 1 (rho) or 0 (difference), each by itself: one in twenty does by chance."
-    caption = f"{results.caption()} {stars}{results.paper_note}"
-    title = "The key-coverage gradient" if results.gradient else "Flat against trained"
-    return Table("gradient", title, headings(results), lines, caption, _monotone(results), "store")
+    title = "" if results.gradient else "Flat against trained"
+    return results.table("gradient", lines, in_order(results), headings(results), title=title)
 
 
-def _monotone(results: Results) -> str:
+def _accuracy_cell(results: Results, arm: str, group: str) -> Cell:
+    found = accuracy_of(gain_of(results, results.pairs(arm, group)))
+    test = f"not lower: the 95% interval of the F1 difference lies above -{MARGIN}; lower: it lies below 0"
+    files = tuple(results.sources(arm, group, "f1", "flat"))
+    return Cell(f"noninferiority/{arm}/{group}", found, found, test, files)
+
+
+def in_order(results: Results) -> str:
+    """Return rho of every training by group, if it rises, and on which groups it is below 1."""
     parts = []
     for arm in results.trainings:
         if arm not in results.arms:
@@ -140,17 +147,6 @@ def _monotone(results: Results) -> str:
         sure = ", ".join(label for (label, one), p in adjusted if one.value < 1 and p <= LEVEL) or "no group"
         parts.append(f"{results.label(arm)}: rho is {listed}; below 1 at 5%, Holm over its groups: {sure}.")
     return " ".join(parts)
-
-
-def _paper_lines(results: Results, values: dict[str, dict[str, float]], what: str, digits: int = 3) -> list[Line]:
-    """Return the paper's rows for the columns shown, if the settings match the paper's."""
-    if not results.beside_paper:
-        return []
-    found = []
-    for arm, of_arm in values.items():
-        cells = [published(f"gradient/{arm}/{name}/{what}", of_arm.get(name), digits) for name in columns(results)]
-        found.append(Line(f"paper: {paper.NAMES[arm]}", cells, paper=True))
-    return found
 
 
 def in_short(results: Results) -> str:
@@ -171,38 +167,69 @@ def in_short(results: Results) -> str:
 
 
 def by_seed(results: Results) -> Table | None:
-    """Return rho and the F1 difference per seed, and their spread; None for a single seed."""
+    """Return rho and the F1 difference per seed; None for a single seed."""
     if len(results.seeds) == 1:
         return None
     lines: list[Line] = []
     for arm in main_arms(results):
-        for what, field, cell in (("rho", "actions", rho_cell), ("difference", "f1", difference_cell)):
+        for what, cell in (("rho", rho_cell), ("difference", difference_cell)):
             lines.append(Line(f"{results.label(arm)}: {what}"))
             for seed in results.seeds:
                 cells = [cell(results, "seeds", arm, group, [seed]) for group in columns(results)]
                 lines.append(Line(f"seed {seed.number}", cells))
-            lines.append(
-                Line("sd over seeds", [_spread(results, arm, group, what, field) for group in columns(results)])
-            )
-    caption = f"{results.caption()} A seed's interval is over its questions, those that share a key taken together."
-    sentence = f"{len(results.seeds)} seeds, each with its own questions."
-    return Table("seeds", "Seed by seed", headings(results), lines, caption, sentence, "seed")
+    return results.table("seeds", lines, columns=headings(results))
 
 
-def _spread(results: Results, arm: str, group: str, what: str, field: str) -> Cell:
-    of_seeds = [split(pairs, field) for pairs in results.pairs(arm, group)]
-    means = [(fmean(mine), fmean(flat)) for mine, flat in of_seeds]
-    sd = stdev(mine / flat if what == "rho" else mine - flat for mine, flat in means)
-    formula = "standard deviation of the per-seed estimates"
-    return number(f"seeds/{arm}/{group}/{what}/sd", sd, formula, results.sources(arm, group, field, "flat"))
+# A reader may use its last action to answer instead of running out: both exhaust its budget.
+STRATA: dict[str, Callable[[Row, int], bool]] = {
+    "at its budget's end": lambda flat, budget: flat.outcome == "out_of_budget" or flat.actions >= budget,
+    "done with actions to spare": lambda flat, budget: flat.outcome == "answered" and flat.actions < budget,
+}
 
 
-def below_one(results: Results) -> str:
-    """Return the arms that need fewer actions than flat, for a figure caption: Holm over all arms and groups."""
-    arms = [arm for arm in results.arms if arm not in ("flat", "nostore")]
-    found = [(arm, group, ratio_of(results, results.pairs(arm, group))) for arm in arms for group in results.groups]
-    adjusted = zip(found, holm([one.p for *_, one in found]), strict=True)
-    shown = [(arm, LABELS[group]) for (arm, group, one), p in adjusted if one.value < 1 and p <= LEVEL]
-    parts = [f"{results.label(arm)}: {', '.join(g for a, g in shown if a == arm) or 'none'}" for arm in arms]
-    adjusted_how = f"at 5%, Holm over all {len(found)} comparisons"
-    return f"Groups on which an arm needs fewer actions than flat ({adjusted_how}): {'; '.join(parts)}."
+def budget_split(results: Results) -> Table:
+    """Split each group by the question's outcome on the flat store."""
+    lines: list[Line] = []
+    for arm in main_arms(results):
+        for stratum in STRATA:
+            lines.append(Line(f"{results.label(arm)}, where flat was {stratum}"))
+            found = [_stratum_cells(results, arm, group, stratum) for group in columns(results)]
+            rows = zip(("n", "F1 flat", "F1 arm", "rho"), zip(*found, strict=True), strict=True)
+            lines += [Line(f"   {name}", cells) for name, cells in rows]
+    return results.table("budget", lines, columns=headings(results))
+
+
+def _stratum_cells(results: Results, arm: str, group: str, stratum: str) -> list[Cell | None]:
+    """Return n, F1 on flat and on the arm, and rho, over the questions of a stratum."""
+    budget = results.settings.forward_budget
+    of_seeds = [[(a, b) for a, b in pairs if STRATA[stratum](b, budget)] for pairs in results.pairs(arm, group)]
+    pairs, id = flatten(of_seeds), f"budget/{arm}/{stratum.replace(' ', '-')}/{group}"
+    files = results.sources(arm, group, "f1, actions, outcome", "flat")
+    what = f"questions on which flat was {stratum}"
+    n = number(f"{id}/n", len(pairs), f"number of {what}", files, 0)
+    if not pairs:
+        return [n, None, None, None]
+    mine, flat = (fmean(scores) for scores in split(pairs, "f1"))
+    ratio = ratio_of(results, of_seeds).interval
+    return [
+        n,
+        number(f"{id}/f1_flat", flat, f"mean F1 of flat over {what}", files),
+        number(f"{id}/f1", mine, f"mean F1 of the arm over {what}", files),
+        estimate(
+            f"{id}/rho",
+            ratio,
+            f"mean actions on the arm over those on flat; {how(results)}, over {what}",
+            files,
+            mark=1.0,
+        ),
+    ]
+
+
+def controls(results: Results) -> Table | None:
+    """Return every training against every control, and against the oracle, which is asked no questions."""
+    lines: list[Line] = []
+    for control in (arm for arm in results.arms if arm.startswith("control-") or arm == "oracle"):
+        for what, cell in (("actions over those of", rho_cell), ("F1 minus that of", difference_cell)):
+            of_control = partial(cell, results, f"controls/{control}", base=control)
+            lines += block(results, f"{what} {results.label(control)}", results.trainings, of_control)
+    return results.table("controls", lines, columns=headings(results)) if lines else None

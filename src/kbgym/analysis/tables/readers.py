@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import fmean
 
-from kbgym.analysis.cells import Cell, Line, Table, estimate, number
+from kbgym.analysis.cells import TABLES, Cell, Line, Table, estimate, number
 from kbgym.analysis.results import LABELS, POOLED, Results
-from kbgym.analysis.statistics import Estimate, holm
-from kbgym.analysis.tables.arms import difference_cell, flatten, float_of, gain_of, how, mean_cell, ratio_of
-from kbgym.analysis.verdict import LEVEL, Pair, right_in
+from kbgym.analysis.tables.arms import difference_cell, flatten, float_of, how, mean_cell, ratio_of
+from kbgym.analysis.verdict import Pair, right_in
 from kbgym.sanitize import safe_text
 from kbgym.training.exam import Row
 
@@ -36,8 +35,7 @@ def answers(results: Results) -> Table | None:
     both = right_in(pairs)
     sentence = f"Right in both {both['both']}, only before {both['flat']}, only after {both['trained']}, in neither "
     sentence += f"{both['neither']} of {len(pairs)}."
-    heads = ("expected", "before training", "after")
-    return Table("answers", "Answers before and after", heads, lines, results.caption(), sentence, "question")
+    return results.table("answers", lines, sentence)
 
 
 BASES = {"flat": ("flat", "flat's"), "hipporag": ("b3", "B3's")}
@@ -54,13 +52,10 @@ def by_reader(results: Results, group: str) -> Table | None:
             lines += [Line(read.label(arm), _cells(read, f"readers/{group}/{reader}", arm, group)) for arm in shown]
     if not lines:
         return None
-    heads = ["F1", "actions", "characters"]
-    for _, base in BASES.values():
-        heads += [f"F1 minus {base}", f"actions over {base}", f"characters over {base}"]
     sentence = " ".join(_sentence(results, arm, lines) for arm in results.trainings)
     caption = f"Training by {results.agent}, once. {results.caption().partition('; ')[2].capitalize()}"
-    title = f"Every arm under every reader: {SETS.get(group, LABELS[group])}"
-    return Table(f"readers-{group}", title, heads, lines, caption, sentence, "reader and store")
+    title = TABLES["readers"].title.format(arm=SETS.get(group, LABELS[group]))
+    return results.table("readers", lines, sentence, of=group, caption=caption, title=title)
 
 
 def _is_asked(read: Results, arm: str, group: str) -> bool:
@@ -114,9 +109,7 @@ def within(results: Results) -> Table:
             for k, mean in means
         ]
         lines.append(Line(results.label(arm), cells))
-    heads = [f"{k} actions" for k in BUDGETS]
-    sentence = f"{len(lines)} stores, pooled over all groups."
-    return Table("within", "F1 within a budget of actions", heads, lines, results.caption(), sentence, "store")
+    return results.table("within", lines)
 
 
 WITHIN = (1, 2, 4, 8)
@@ -131,26 +124,17 @@ def evidence(results: Results) -> Table | None:
         found = row.evidence.actions if row.evidence is not None else None
         return float(budget if found is None else found)
 
-    lines, ratios = [], {}
+    lines = []
     for group in results.groups:
         shown = [arm for arm in results.arms if flatten(_supported(results, arm, group))]
         if shown:
             lines.append(Line(LABELS[group]))
         for arm in shown:
             pairs = _supported(results, arm, group)
-            ratio = ratio_of(results, pairs, until)
-            ratios[arm, group] = ratio
-            lines.append(Line(results.label(arm), _evidence_cells(results, arm, group, pairs, until, ratio)))
+            lines.append(Line(results.label(arm), _evidence_cells(results, arm, group, pairs, until)))
     if not lines:
         return None
-    adjusted = zip(ratios.items(), holm([ratio.p for ratio in ratios.values()]), strict=True)
-    better = [f"{results.label(arm)} ({LABELS[g]})" for ((arm, g), one), p in adjusted if one.value < 1 and p <= LEVEL]
-    sentence = (
-        f"Everything is seen in fewer actions than on the flat store (at 5%, Holm over all {len(ratios)}) by: "
-        f"{', '.join(better) or 'no arm'}."
-    )
-    columns = ("n", *(f"all within {k}" for k in WITHIN), "actions until all", "over flat", "within 8, minus flat")
-    return Table("evidence", "How soon all evidence was seen", columns, lines, results.caption(), sentence, "arm")
+    return results.table("evidence", lines)
 
 
 def _supported(results: Results, arm: str, group: str) -> list[list[Pair]]:
@@ -166,7 +150,6 @@ def _evidence_cells(
     group: str,
     pairs: Sequence[Sequence[Pair]],
     until: Callable[[Row], float],
-    ratio: Estimate,
 ) -> list[Cell]:
     rows, id = flatten(pairs), f"evidence/{arm}/{group}"
     own, both = results.sources(arm, group, "evidence"), results.sources(arm, group, "evidence", "flat")
@@ -177,10 +160,7 @@ def _evidence_cells(
     actions = fmean(until(row) for row, _ in rows)
     cells.append(number(f"{id}/actions", actions, f"mean actions until every support was shown; {_NEVER}", own, 2))
     formula = f"those actions over the same on the flat store, same questions; {how(results)}"
-    cells.append(estimate(f"{id}/ratio", ratio.interval, formula, both, mark=1.0))
-    gained = gain_of(results, pairs, lambda row: _within(row, 8)).interval
-    formula = f"share within 8 actions minus the same on the flat store; {how(results)}"
-    cells.append(estimate(f"{id}/gained", gained, formula, both, mark=0.0))
+    cells.append(estimate(f"{id}/ratio", ratio_of(results, pairs, until).interval, formula, both, mark=1.0))
     return cells
 
 

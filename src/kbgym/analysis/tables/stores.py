@@ -9,27 +9,18 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
-from kbgym.analysis.audit import SHAPES, Quality, quality
-from kbgym.analysis.cells import Cell, CellSource, Line, Table, number
+import msgspec
+
+from kbgym.analysis.audit import SHAPES, quality
+from kbgym.analysis.cells import TABLES, Cell, CellSource, Line, Table, estimate, number
 from kbgym.analysis.results import POOLED, Results
-from kbgym.analysis.tables.arms import mean_cell
+from kbgym.analysis.statistics import Interval, difference
+from kbgym.analysis.tables.arms import gain_of, how, mean_cell
 from kbgym.analysis.trajectory import Trained
+from kbgym.analysis.verdict import TEXTS
 from kbgym.worlds.truth import GROUPS
 
-READS_INDEXES = (
-    "The GraphRAG and RAPTOR rows measure the reference reader as well as the structure: it opens only documents it "
-    "recognises as an index of a key, and a summary of a community is none."
-)
-READINGS = {
-    "direct": "share of originals an index links to directly",
-    "two_hops": "share of originals an index reaches in one or two links",
-    "confirmed": "share of originals under a link that the world's facts confirm",
-    "questions": "share of the world's questions whose whole support one index reaches",
-}
 LAST = "the store at the end of the trace"
-SIZES = ("documents", "authored", "links")
-ARM_HEADS = (*SIZES, "coverage", "build tokens", "training actions", "F1", "EM", "actions", "characters")
-ENDS = ("index to source", "index to index", "source to index", "source to source")
 
 
 def over_seeds(results: Results, arm: str, value: Callable[[Trained], float]) -> float:
@@ -52,25 +43,15 @@ def arms(results: Results) -> Table:
     lines: list[Line] = []
     for arm in results.arms:
         about: list[dict[str, Any]] = [seed.arms[arm] for seed in results.seeds]
-        spent = [_actions_spent(seed.trained.get(arm)) for seed in results.seeds]
-        measures: list[tuple[str, list[float], str, int, bool]] = [
-            *((name, [one[name] for one in about], f"{name} of the store", 0, False) for name in SIZES),
-            ("coverage", [one["coverage"]["direct"] for one in about], READINGS["direct"], 3, True),
-            ("tokens", [one.get("tokens", 0) for one in about], "model tokens spent on building", 0, False),
-            ("actions_spent", spent, "actions of all training passes", 0, False),
-        ]
-        files = store_sources(results, arm)
-        cells = [
-            number(f"arms/{arm}/{name}", fmean(values), f"{what}, mean over seeds", files, digits, percent)
-            for name, values, what, digits, percent in measures
-        ]
+        counted = ("documents", "authored", "links", "tokens")
+        values: dict[str, float | None] = {name: fmean(one.get(name, 0) for one in about) for name in counted}
+        values["coverage"] = fmean(one["coverage"]["direct"] for one in about)
+        values["actions_spent"] = fmean(_actions_spent(seed.trained.get(arm)) for seed in results.seeds)
+        cells = TABLES["arms"].cells(f"arms/{arm}", values, store_sources(results, arm))
         for field, digits in (("f1", 3), ("em", 3), ("actions", 2), ("characters", 0)):
             cells.append(mean_cell(results, f"arms/{arm}/{field}", arm, POOLED, field, digits))
         lines.append(Line(results.label(arm), cells))
-    sentence = f"{len(lines)} stores, the same questions on each; means over seeds."
-    note = f" {READS_INDEXES}" if {"graphrag", "raptor"} & set(results.arms) else ""
-    caption = f"{results.caption()} Pooled over all groups.{note}"
-    return Table("arms", "The arms: size, cost, result", ARM_HEADS, lines, caption, sentence, "store")
+    return results.table("arms", lines, TEXTS["indexes"] if {"graphrag", "raptor"} & set(results.arms) else "")
 
 
 def _actions_spent(trained: Trained | None) -> float:
@@ -78,22 +59,43 @@ def _actions_spent(trained: Trained | None) -> float:
 
 
 def readings(results: Results) -> Table:
-    lines: list[Line] = []
-    said = []
+    lines = []
     for arm in results.arms:
-        cells = []
-        for name, formula in READINGS.items():
-            found = [seed.arms[arm]["coverage"].get(name) for seed in results.seeds]
-            value = fmean(float(one) for one in found) if all(one is not None for one in found) else None
-            what = f"{formula}, mean over seeds"
-            cells.append(number(f"readings/{arm}/{name}", value, what, store_sources(results, arm), 3, True))
+        shares = [seed.arms[arm]["coverage"] for seed in results.seeds]
+        values = {
+            one.name: None if None in (found := [share.get(one.name) for share in shares]) else fmean(found)
+            for one in TABLES["readings"].measures
+        }
+        cells = TABLES["readings"].cells(f"readings/{arm}", values, store_sources(results, arm))
         lines.append(Line(results.label(arm), cells))
-        if arm in results.trainings:
-            direct, two_hops, *_ = (cell.text for cell in cells)
-            said.append(f"{results.label(arm)} covers {direct} of the originals directly, {two_hops} in two hops.")
-    heads = ("direct", "two hops", "confirmed links", "questions in one read")
-    caption = results.caption(n=False)
-    return Table("readings", "Coverage in four readings", heads, lines, caption, " ".join(said), "store")
+    return results.table("readings", lines)
+
+
+def per_point(results: Results) -> Table:
+    """Return gains over flat, pooled over the groups, per point of coverage."""
+    lines: list[Line] = []
+    for arm in results.arms:
+        share = fmean(seed.arms[arm]["coverage"]["direct"] for seed in results.seeds)
+        cells: list[Cell | None] = [
+            *TABLES["coverage"].cells(f"coverage/{arm}", {"direct": share}, store_sources(results, arm)),
+            mean_cell(results, f"coverage/{arm}/actions", arm, POOLED, "actions", 2),
+            mean_cell(results, f"coverage/{arm}/f1", arm, POOLED, "f1"),
+        ]
+        if share and arm != "flat":
+            points = share * 100
+            pairs = results.pairs(arm, POOLED)
+            saved = difference(results.sampled(pairs, lambda row: -float(row.actions)), results.apart)
+            found = {"actions saved": saved.interval, "f1 gained": gain_of(results, pairs).interval}
+            for name, one in found.items():
+                field = name.split()[0]
+                each = Interval(one.value / points, one.low / points, one.high / points)
+                formula = f"mean {name} against flat over {points:.2f} points of coverage; {how(results)}"
+                sources = results.sources(arm, POOLED, field, "flat")
+                cells.append(estimate(f"coverage/{arm}/{field}_a_point", each, formula, sources, 4, mark=0.0))
+        else:
+            cells += [None, None]
+        lines.append(Line(results.label(arm), cells))
+    return results.table("coverage", lines)
 
 
 def index_quality(results: Results, arm: str) -> Table | None:
@@ -108,60 +110,31 @@ def index_quality(results: Results, arm: str) -> Table | None:
         found = quality(group, [index for index in scored if group in (index.group, "all")])
         if found is None:
             continue
+        values = {name: getattr(found, name) for name in ("degree", "precision", "recall")}
         id = f"index-quality/{arm}/{group.replace(' ', '-')}"
-        values = (found.n / len(audits), found.degree, found.precision, found.recall)
-        cells = [
-            number(f"{id}/{name}", value, formula, files, 3 if percent else 1, percent)
-            for (name, formula, percent), value in zip(QUALITIES, values, strict=True)
-        ]
+        cells = TABLES["index-quality"].cells(id, {"n": found.n / len(audits), **values}, files)
         lines.append(Line(group, cells))
-    heads = ("n", "links", "precision", "recall")
     unscored = sum(audit.count("other") for audit in audits) / len(audits)
-    sentence = _quality_sentence(quality("all", scored), len(audits), unscored)
-    caption = results.caption(n=False)
-    title = f"Index quality by kind of key: {results.label(arm)}"
-    return Table(f"index-quality-{arm}", title, heads, lines, caption, sentence, "key")
+    sentence = f"{unscored:,.0f} more indexes a seed name no single key and are not scored."
+    return results.table("index-quality", lines, sentence if unscored else "", of=arm)
 
 
-# name, formula, True if it is a share
-QUALITIES = (
-    ("n", "indexes of this kind of key, mean over seeds", False),
-    ("degree", "mean links an index", False),
-    ("precision", "right links over links, pooled", True),
-    ("recall", "members led to over members, pooled", True),
-)
-
-
-def _quality_sentence(total: Quality | None, seeds: int, unscored: float) -> str:
-    if total is None:
-        return "There is no index to score."
-    sentence = (
-        f"{total.n / seeds:,.0f} scored indexes a seed: {total.precision:.1%} of their links are right and they lead "
-        f"to {total.recall:.1%} of their keys' members."
-    )
-    if unscored:
-        sentence += f" {unscored:,.0f} more indexes a seed name no single key and are not scored."
-    return sentence
-
-
-MEASURES: list[tuple[str, Callable[[Trained], float], str]] = [
-    ("authored", lambda t: t.health.ledger.authored, "authored documents alive"),
-    *(
-        (shape, lambda t, shape=shape: t.health.audit.count(shape), f"authored documents that are {shape}")
-        for shape in SHAPES
-    ),
-    ("links", lambda t: t.health.ledger.links, "links"),
-    *((ends, lambda t, ends=ends: t.health.links[ends], f"links {ends}") for ends in ENDS),
-    ("wrong links", lambda t: len(t.health.suspects), "links the world's facts call wrong, or that look wrong"),
-    ("incomplete indexes", lambda t: len(t.health.incomplete), "indexes missing a member"),
-    ("duplicates", lambda t: t.health.duplicates, "documents that repeat another's text or key"),
-    ("lost originals", lambda t: t.health.ledger.lost_origins, "originals no document carries"),
-    ("orphans", lambda t: t.health.ledger.orphans, "authored documents without any link"),
-    ("merges", lambda t: sum(one.edits["merge"] for one in t.trajectory.epochs), "merges by the duplicate guard"),
-    ("median out-degree", lambda t: t.trajectory.degrees.median, "median links of an authored document"),
-    ("mean out-degree", lambda t: t.trajectory.degrees.mean, "mean links of an authored document"),
-    ("largest out-degree", lambda t: t.trajectory.degrees.largest, "most links of an authored document"),
-]
+def _held(trained: Trained) -> dict[str, float]:
+    """Return the measures of the audit of one store."""
+    found, degrees = trained.health, trained.trajectory.degrees
+    return {
+        **msgspec.structs.asdict(found.ledger),
+        **{shape: found.audit.count(shape) for shape in SHAPES},
+        **found.links,
+        "links": found.ledger.links,
+        "wrong links": len(found.suspects),
+        "incomplete indexes": len(found.incomplete),
+        "duplicates": found.duplicates,
+        "lost originals": found.ledger.lost_origins,
+        "merges": sum(one.edits["merge"] for one in trained.trajectory.epochs),
+        "median out-degree": degrees.median,
+        "mean out-degree": degrees.mean,
+    }
 
 
 ONLY_BY_FACTS = ("incomplete indexes",)  # without known members, nothing can be missing
@@ -169,24 +142,16 @@ ONLY_BY_FACTS = ("incomplete indexes",)  # without known members, nothing can be
 
 def store_audit(results: Results) -> Table:
     """Return the kinds of authored documents, the kinds of links and the damage; one column per training."""
-    lines: list[Line] = []
-    means: dict[tuple[str, str], float] = {}
+    held = {arm: [_held(seed.trained[arm]) for seed in results.seeds] for arm in results.trainings}
+    means = {arm: {name: fmean(one[name] for one in several) for name in several[0]} for arm, several in held.items()}
     known = all(seed.trained[arm].health.audit.resolved for arm in results.trainings for seed in results.seeds)
-    for name, value, formula in MEASURES:
-        if name in ONLY_BY_FACTS and not known:
-            continue
-        key = name.replace(" ", "-")
-        cells: list[Cell | None] = []
-        for arm in results.trainings:
-            means[arm, name] = over_seeds(results, arm, value)
-            files = traces(results, arm, LAST)
-            cells.append(number(f"audit/{arm}/{key}", means[arm, name], f"{formula}, mean over seeds", files, 1))
-        lines.append(Line(name, cells))
-    sentence = " ".join(
-        f"{results.label(arm)}: {means[arm, 'authored']:,.0f} authored documents a seed, {means[arm, 'stub']:.1f} of "
-        f"them stubs, and {means[arm, 'lost originals']:.1f} originals lost."
-        for arm in results.trainings
-    )
-    heads = tuple(results.label(arm) for arm in results.trainings)
-    caption = f"{results.caption(n=False)} Means over seeds."
-    return Table("audit", "What the store holds", heads, lines, caption, sentence, "measure")
+    lines = []
+    for one in TABLES["audit"].measures:
+        if known or one.name not in ONLY_BY_FACTS:
+            key, formula = one.name.replace(" ", "-"), f"{one.formula}, mean over seeds"
+            cells = [
+                number(f"audit/{arm}/{key}", of[one.name], formula, traces(results, arm, LAST), 1)
+                for arm, of in means.items()
+            ]
+            lines.append(Line(one.name, cells))
+    return results.table("audit", lines, columns=[results.label(arm) for arm in means])

@@ -10,19 +10,17 @@ import msgspec
 
 from kbgym.agents.llm.values import Usage
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, CellSource, Line, Table, number
+from kbgym.analysis.cells import TABLES, Cell, CellSource, Line, Table, number
 from kbgym.analysis.curves import forward_passes
 from kbgym.analysis.results import LABELS, POOLED, Results
 from kbgym.analysis.statistics import break_even
 from kbgym.analysis.tables.arms import flatten
 from kbgym.analysis.tables.stores import over_seeds, traces
 from kbgym.analysis.trajectory import EDITS, Epoch, Trained, tokens_of
-from kbgym.sanitize import safe_text
+from kbgym.sanitize import counted, safe_text
 from kbgym.trace.events import Ended
 from kbgym.training.exam import Row
 from kbgym.worlds.world import SPLITS
-
-LINKS, EMPTY = "mean links of an authored document at the epoch's end", "authored documents without a link then"
 
 
 def edits(results: Results, arm: str) -> Table | None:
@@ -39,28 +37,24 @@ def edits(results: Results, arm: str) -> Table | None:
     growth = [fmean(_growth(one, epoch) for one in trained) for epoch in epochs]
     share = [fmean(_coverage(one, epoch) for one in trained) for epoch in epochs]
     edits_a_pass = mean(lambda one: one.edits_a_pass)
-    spent = mean(lambda one: one.actions / one.passes)
-    rows: list[tuple[str, list[float], str, int, bool]] = [
-        ("edits a pass", edits_a_pass, "successful edits over backward passes", 2, False),
-        ("actions a pass", spent, "actions over backward passes", 2, False),
-        ("documents added a pass", growth, "net documents added over passes", 2, False),
-        ("coverage at the end", share, "direct coverage at the epoch's end", 3, True),
-        ("links of an index at the end", mean(lambda one: one.degrees.mean), LINKS, 2, False),
-        ("indexes without a link at the end", mean(lambda one: one.degrees.empty), EMPTY, 1, False),
-        *((f"{n} calls", mean(partial(_calls, n)), f"successful {n} actions", 1, False) for n in EDITS),
-        ("candidates judged", mean(lambda one: one.judged), "edits the duplicate guard had to judge", 1, False),
-        ("errors", mean(lambda one: one.errors), "actions answered with an error", 1, False),
-    ]
+    values = {
+        "edits a pass": edits_a_pass,
+        "actions a pass": mean(lambda one: one.actions / one.passes),
+        "documents added a pass": growth,
+        "coverage at the end": share,
+        "links of an index at the end": mean(lambda one: one.degrees.mean),
+        "indexes without a link at the end": mean(lambda one: one.degrees.empty),
+        **{f"{name} calls": mean(partial(_calls, name)) for name in EDITS},
+        "candidates judged": mean(lambda one: one.judged),
+        "errors": mean(lambda one: one.errors),
+    }
     lines = []
     files = traces(results, arm, "events of backward passes")
-    for name, values, formula, digits, percent in rows:
-        id, counted = f"edits/{arm}/{name.replace(' ', '-')}", name.endswith((" calls", "judged", "errors"))
-        cells: list[Cell | None] = [
-            number(f"{id}/epoch{epoch}", value, f"{formula}, mean over seeds", files, digits, percent)
-            for epoch, value in zip(epochs, values, strict=True)
-        ]
-        cells.append(number(f"{id}/all", sum(values), f"{formula}, all epochs", files, 0) if counted else None)
-        lines.append(Line(name, cells))
+    for one in TABLES["edits"].measures:
+        id, of_epochs = f"edits/{arm}/{one.name.replace(' ', '-')}", zip(epochs, values[one.name], strict=True)
+        cells: list[Cell | None] = [one.cell(f"{id}/epoch{epoch}", value, files) for epoch, value in of_epochs]
+        every = number(f"{id}/all", sum(values[one.name]), f"{one.formula}, all epochs", files, 0)
+        lines.append(Line(one.name, [*cells, every if one.total else None]))
     if halves := _halves(results, arm):
         what = "mean forward F1 over a half of epoch 1"
         ours: list[Cell | None] = [
@@ -73,9 +67,7 @@ def edits(results: Results, arm: str) -> Table | None:
         sentence += f" and {edits_a_pass[-1]:.1f} in epoch {epochs[-1]}; coverage goes from {share[0]:.1%}"
         sentence += f" to {share[-1]:.1%}"
     heads = (*(f"epoch {epoch}" for epoch in epochs), "all")
-    title = f"E1, what training did: {results.label(arm)}"
-    caption = f"{results.caption(n=False)} Means over seeds."
-    return Table(f"edits-{arm}", title, heads, lines, caption, f"{sentence}.", "measure")
+    return results.table("edits", lines, f"{sentence}.", heads, of=arm)
 
 
 def _calls(name: str, epoch: Epoch) -> float:
@@ -112,7 +104,7 @@ def _halves(results: Results, arm: str) -> tuple[float, float] | None:
 
 def breaking_even(results: Results) -> Table:
     """Return the number of questions that pay back training, by group, in actions and in characters read."""
-    lines, said = [], []
+    lines = []
     groups = (*results.groups, POOLED)
     for arm in results.trainings:
         for unit in _units(results):
@@ -122,16 +114,9 @@ def breaking_even(results: Results) -> Table:
             spent = number(f"break-even/{arm}/{unit}/training", training, what, files, 0)
             for base in (one for one in ("flat", "hipporag") if one in results.arms):
                 cells: list[Cell] = [_break_even(results, arm, unit, group, training, base) for group in groups]
-                if unit == "actions":
-                    label, cell = (LABELS[groups[0]], cells[0]) if base == "flat" else (groups[-1], cells[-1])
-                    after = f"after {cell.text} questions" if cell.value is not None else "never, on questions"
-                    paid = f"{results.label(arm)} pays back its {training:,.0f} training actions {after}"
-                    said.append(f"{paid} ({label}) against {results.label(base)}.")
                 lines.append(Line(f"{results.label(arm)}, {unit}, against {results.label(base)}", [spent, *cells]))
     heads = ("training spent", *(LABELS[group] for group in groups))
-    caption = results.caption() + (" No tokens: no language model ran." if results.reference else "")
-    title = "Break-even: questions until training is paid for"
-    return Table("break-even", title, heads, lines, caption, " ".join(said), "store and unit")
+    return results.table("break-even", lines, columns=heads)
 
 
 def _break_even(results: Results, arm: str, unit: str, group: str, training: float, base: str) -> Cell:
@@ -155,19 +140,6 @@ def _cost(row: Row, unit: str) -> float:
     return float(tokens_of(row) if unit == "tokens" else getattr(row, unit))
 
 
-# heading, field of Usage, formula, digits, True if it is a share
-USED: tuple[tuple[str, str, str, int, bool], ...] = (
-    ("requests", "requests", "requests answered", 0, False),
-    ("malformed", "malformed_rate", "malformed replies over requests", 1, True),
-    ("retries", "retries", "requests tried again after a provider's error", 0, False),
-    ("prompt tokens", "prompt", "prompt tokens, cached ones included", 0, False),
-    ("of them cached", "cached", "prompt tokens the provider had cached", 0, False),
-    ("completion tokens", "completion", "completion tokens, reasoning included", 0, False),
-    ("of them reasoning", "reasoning", "completion tokens spent on reasoning", 0, False),
-    ("cost, $", "cost", "dollars by the bundled price table; empty where a price is unknown", 4, False),
-)
-
-
 def model_usage(results: Results) -> Table | None:
     """Return a line for the forward and backward passes of each training and for the exams of each arm."""
     lines: list[Line] = []
@@ -183,9 +155,7 @@ def model_usage(results: Results) -> Table | None:
         lines += _usage_line(f"exams of {results.label(arm)}", f"usage/{arm}/exam", rows, files)
     if not lines:
         return None
-    heads = ("passes", "agent failed", *(head for head, *_ in USED))
-    sentence = "A malformed reply is corrected within the pass's allowance or ends it as the agent's failure."
-    return Table("usage", "What the models used", heads, lines, results.caption(), sentence, "passes")
+    return results.table("usage", lines)
 
 
 def _usage_line(head: str, id: str, passes: Sequence[Ended | Row], files: list[CellSource]) -> list[Line]:
@@ -193,15 +163,13 @@ def _usage_line(head: str, id: str, passes: Sequence[Ended | Row], files: list[C
     usage = sum((msgspec.convert(one.usage or {}, Usage) for one in passes), Usage())
     if not usage.requests:
         return []
-    failed = sum(one.outcome == "agent_failed" for one in passes)
-    cells = [
-        number(f"{id}/passes", len(passes), "passes, all seeds", files, 0),
-        number(f"{id}/failed", failed, "passes that ended as agent failed; they have no score", files, 0),
-    ]
-    for _, field, what, digits, percent in USED:
-        name = field.removesuffix("_rate")
-        cells.append(number(f"{id}/{name}", getattr(usage, field), what, files, digits, percent))
-    return [Line(head, cells)]
+    values = {
+        **{one.name: getattr(usage, one.name, None) for one in TABLES["usage"].measures},
+        "malformed": usage.malformed_rate,
+        "passes": len(passes),
+        "failed": sum(one.outcome == "agent_failed" for one in passes),
+    }
+    return [Line(head, TABLES["usage"].cells(id, values, files))]
 
 
 def worlds(results: Results) -> Table:
@@ -219,6 +187,6 @@ def worlds(results: Results) -> Table:
         lines.append(Line(f"seed {seed.number}", cells))
     made = results.kind == paper.KIND and results.plan is not None and results.plan.people
     kind = "generated worlds" if made else safe_text(results.world_kind.title)
-    sentence = f"{len(results.seeds)} seeds of {kind}."
+    sentence = f"{counted(len(results.seeds), 'seed')} of {kind}."
     heads = ("documents", "questions", *SPLITS, "probe questions")
-    return Table("worlds", "The worlds", heads, lines, results.caption(n=False), sentence, "world")
+    return results.table("worlds", lines, sentence, heads)

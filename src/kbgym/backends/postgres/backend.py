@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kbgym.backends.postgres.base import DatabaseBase, base_at
-from kbgym.backends.postgres.server import Server
+from kbgym.backends.postgres.server import Server, parse
 from kbgym.backends.postgres.tables import read_meta, read_trace, trace_lines, write_initial, write_whole_trace
-from kbgym.backends.postgres.url import parse
 from kbgym.backends.postgres.writer import PostgresWriter
 from kbgym.canonical import Decoder, decode
 from kbgym.errors import BadInput, Damaged
@@ -27,6 +26,9 @@ from kbgym.trace.folder import RECORDS, StoreLines, imported, returning
 from kbgym.trace.log import TraceReading
 from kbgym.trace.replay import Watcher, replay
 from kbgym.worlds.world import Document
+
+if TYPE_CHECKING:
+    from kbgym.trace.live import LiveStore
 
 HELD = 100_000  # documents up to which all are held in memory, unless the URL overrides it
 
@@ -168,6 +170,11 @@ class PostgresPlugin:
         finally:
             server.close()
         return PostgresBackend(url)
+
+    def live_store(self) -> type[LiveStore]:
+        from kbgym.backends.postgres.live import SharedLiveStore  # it loads the search
+
+        return SharedLiveStore
 
     def display_name(self, url: str) -> str:
         address = parse(url)

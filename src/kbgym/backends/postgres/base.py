@@ -16,14 +16,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from kbgym.backends.postgres import server as server_module
-from kbgym.backends.postgres.server import Server
+from kbgym.backends.postgres.cache import LRUCache
+from kbgym.backends.postgres.server import DatabaseAddress, Server
 from kbgym.backends.postgres.store_layer import StoreLayer
 from kbgym.backends.postgres.tables import Meta, record_reader, text_hash
-from kbgym.backends.postgres.url import DatabaseAddress
 from kbgym.errors import Missing
 from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind
-from kbgym.search.cache import LRUCache
 from kbgym.store import Record
 from kbgym.store.record import Counts, normalised
 
@@ -43,7 +42,7 @@ NumberedIds = tuple[tuple[int, str], ...]
 
 
 class DatabaseBase:
-    """The initial documents of one store. It implements `store.record.Base` and `search.base.TextBase`."""
+    """The initial documents of one store. It implements `store.record.Base`."""
 
     def __init__(self, address: DatabaseAddress, meta: Meta) -> None:
         self.address, self.meta = address, meta
@@ -181,22 +180,27 @@ class DatabaseBase:
         """Return the indexes of these texts with changes on top. Rankings equal those of all visible texts in memory,
         except for hits that an HNSW graph or the full-text index misses."""
         from kbgym.backends.postgres import vectors
+        from kbgym.backends.postgres.prefetch import Prefetch
         from kbgym.backends.postgres.words import DatabaseWords
-        from kbgym.search.factory import index_kind
+        from kbgym.search.factory import is_approximate
         from kbgym.search.index import ExactIndex
 
-        index: VectorIndex = ExactIndex(embedder.dimensions)
+        own = ExactIndex(embedder.dimensions)
+        index = words = None
         if search != "words":
-            graph = index_kind(len(self), vectors.EXACT_UP_TO) == "approximate"
-            index = vectors.DatabaseIndex(vectors.PgVectorIndex(self, embedder, graph, tick), index)
+            graph = is_approximate(len(self), vectors.EXACT_UP_TO)
+            index = vectors.DatabaseIndex(vectors.PgVectorIndex(self, embedder, graph, tick), own)
             index.hidden.update(gone)
             texts = [text for _, text in changed]
-            index.own.put_many([id for id, _ in changed], embedder.embed(texts, tick if texts else None), own=True)
-        if search == "vectors":
-            return index, None
-        words = DatabaseWords(self, tick)
-        words.begin(gone, changed)
-        return index, words
+            own.put_many([id for id, _ in changed], embedder.embed(texts, tick if texts else None), own=True)
+        if search != "vectors":
+            words = DatabaseWords(self, tick)
+            words.begin(gone, changed)
+        prefetch = Prefetch(index, words)
+        for one in (index, words):
+            if one is not None:
+                one.prefetch = prefetch
+        return own if index is None else index, words
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and self.get(id) is not None

@@ -6,10 +6,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from kbgym.store.record import Base, Record, Tally, normalised
+import msgspec
+
+from kbgym.gym.environment import texts_in
+from kbgym.gym.tools import is_editing
+from kbgym.store.record import Record, Tally, normalised
+from kbgym.trace.events import Acted, Event
+
+if TYPE_CHECKING:
+    from kbgym.backends.postgres.base import DatabaseBase
 
 _BATCH = 5_000  # ids or texts a query
 
@@ -17,7 +25,7 @@ _BATCH = 5_000  # ids or texts a query
 class StoreLayer:
     """The changes to one store. It implements `store.record.Layer`."""
 
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: DatabaseBase) -> None:
         self.base = base
         self.records, self.inbound = LayeredRecords(base), LayeredInbound(base)
 
@@ -33,6 +41,11 @@ class StoreLayer:
         records = self.records
         wanted = [id for id in dict.fromkeys(ids) if id not in records.changed and id not in records.later]
         self.base.fetch(wanted, list(dict.fromkeys(map(normalised, texts))))
+
+    def prefetch(self, events: Sequence[Event]) -> None:
+        acted = [event for event in events if isinstance(event, Acted)]
+        written = (text for event in acted if is_editing(event.action) for text in texts_in(event.action))
+        self.fetch((id for event in acted for id in named_in(event)), written)
 
     def since(self) -> tuple[list[str], list[Record]]:
         changed = (record for record in self.records.changed.values() if record is not None)
@@ -85,7 +98,7 @@ class StoreLayer:
 class LayeredRecords(MutableMapping[str, Record]):
     """Documents by id: current versions of those of the base, then new ones."""
 
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: DatabaseBase) -> None:
         self.base = base
         self.changed: dict[str, Record | None] = {}  # documents of the base; None if removed
         self.later: dict[str, Record] = {}
@@ -134,9 +147,6 @@ class LayeredRecords(MutableMapping[str, Record]):
 
     def values(self) -> Any:
         """Yield every document in order, streaming those of the base."""
-        return self._all()
-
-    def _all(self) -> Iterator[Record]:
         for record in self.base:
             now = self.changed.get(record.id, record)
             if now is not None:
@@ -147,7 +157,7 @@ class LayeredRecords(MutableMapping[str, Record]):
 class LayeredInbound(MutableMapping[str, dict[str, None]]):
     """Inbound links by document, stored here if they changed."""
 
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: DatabaseBase) -> None:
         self.base = base
         self._changed: dict[str, dict[str, None]] = {}
 
@@ -176,15 +186,15 @@ class LayeredInbound(MutableMapping[str, dict[str, None]]):
         raise NotImplementedError("iterate over the documents instead")
 
 
-class LayeredTexts(MutableMapping[str, dict[str, None]]):
+class LayeredTexts(dict[str, dict[str, None]]):
     """Documents by normalised text, each text looked up on first use.
 
     Documents of one text are in the order of the store at creation, followed by later ones.
     """
 
     def __init__(self, records: LayeredRecords) -> None:
+        super().__init__()
         self._base = records.base
-        self._known: dict[str, dict[str, None]] = {}
         self._then: dict[str, list[tuple[int, str]]] = {}
         self._touched = {*records.changed, *records.later}
         behind = records.base.counts.documents + 1
@@ -194,11 +204,10 @@ class LayeredTexts(MutableMapping[str, dict[str, None]]):
         for place, record in enumerate(records.later.values(), behind):
             self._then.setdefault(normalised(record.text), []).append((place, record.id))
 
-    def __getitem__(self, text: str) -> dict[str, None]:
-        if text not in self._known:
-            untouched = [(place, id) for place, id in self._base.saying(text) if id not in self._touched]
-            self._known[text] = {id: None for _, id in sorted([*untouched, *self._then.get(text, ())])}
-        return self._known[text]
+    def __missing__(self, text: str) -> dict[str, None]:
+        untouched = [(place, id) for place, id in self._base.saying(text) if id not in self._touched]
+        self[text] = {id: None for _, id in sorted([*untouched, *self._then.get(text, ())])}
+        return self[text]
 
     def get(self, text: str, default: Any = None) -> Any:
         return self[text]
@@ -206,18 +215,9 @@ class LayeredTexts(MutableMapping[str, dict[str, None]]):
     def setdefault(self, text: str, default: Any = None) -> Any:
         return self[text]
 
-    def __setitem__(self, text: str, ids: dict[str, None]) -> None:
-        self._known[text] = ids
-
     def __delitem__(self, text: str) -> None:
         """Hide the documents of the base with this text, too."""
-        self._known[text] = {}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
+        self[text] = {}
 
 
 def _difference(
@@ -252,3 +252,13 @@ def _text(record: Record) -> set[str]:
 def _batches(every: list[str]) -> Iterator[list[str]]:
     """Split names into batches of one query each."""
     return (every[start : start + _BATCH] for start in range(0, len(every), _BATCH))
+
+
+def named_in(event: Acted) -> Iterator[str]:
+    """Yield the strings in an action and its result that may be ids of documents."""
+    for value in (*msgspec.structs.astuple(event.action), *msgspec.structs.astuple(event.result)):
+        if isinstance(value, str) and value:
+            yield value
+        elif isinstance(value, tuple):
+            for one in value:
+                yield from (one,) if isinstance(one, str) else (one.index, *one.targets)

@@ -17,6 +17,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
 import msgspec
@@ -37,14 +38,7 @@ if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection, Statement
 
 VERSION = 2
-_CREATE = (
-    "CREATE TABLE meta (version int NOT NULL, initial text NOT NULL, arm text, counts text NOT NULL)",
-    """CREATE TABLE initial (number bigint PRIMARY KEY, id text COLLATE "C" NOT NULL, same bigint NOT NULL,
-        line text NOT NULL)""",
-    'CREATE TABLE links (target text COLLATE "C" NOT NULL, number bigint NOT NULL, PRIMARY KEY (target, number))',
-    'CREATE TABLE carried (origin text COLLATE "C" NOT NULL, number bigint NOT NULL, PRIMARY KEY (origin, number))',
-    "CREATE TABLE trace (seq bigint PRIMARY KEY, iteration bigint NOT NULL, client text NOT NULL, line text NOT NULL)",
-)
+_CREATE = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
 _ADD = """INSERT INTO trace SELECT seq, iteration, %s::text, line
     FROM json_to_recordset(%s::json) AS new (seq bigint, iteration bigint, line text)"""
 _BATCH = 5_000  # lines of a trace read at once
@@ -150,8 +144,7 @@ def write_initial(
     """Create the tables of a store and fill them with its initial lines."""
     # Counting millions of documents takes longer than an idle transaction may last.
     connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-    for statement in _CREATE:
-        connection.execute(statement)
+    connection.execute(_CREATE)
     records = list(map(record_reader(kind, "the new store"), lines))
     if wrong := next((record.id for record in records if "\0" in record.id), None):
         raise BadInput(f"document {wrong!r} has a NUL character in its id, which PostgreSQL does not store.")

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kbgym.backends.postgres.cache import LRUCache
 from kbgym.backends.postgres.tables import highest, is_labelled, make_once
 from kbgym.errors import Missing
 from kbgym.progress import ProgressCallback
-from kbgym.search.cache import LRUCache
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.index import BESIDE, Hit, LayeredIndex, check_page, check_shape, page_of
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.base import DatabaseBase
+    from kbgym.backends.postgres.prefetch import Prefetch
     from kbgym.backends.postgres.server import Connection
 
 EXACT_UP_TO = 20_000
@@ -192,6 +193,8 @@ class PgVectorIndex:
 
 class DatabaseIndex(LayeredIndex):
     """The vectors of a base, and changes in memory on top."""
+
+    prefetch: Prefetch
 
     def ahead(self, vector: ArrayLike, end: int) -> list[Hit]:
         """Prefetch the base's first hits into the cache, in any thread."""

@@ -14,17 +14,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, combinations, dropwhile, islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kbgym.backends.postgres.cache import LRUCache
 from kbgym.backends.postgres.tables import drop_derived, highest, is_labelled, make_once
 from kbgym.progress import ProgressCallback
 from kbgym.search.bm25 import BM25Index, Weighed, WordIndex, WordPart, weigh
-from kbgym.search.cache import LRUCache
 from kbgym.search.index import Hit, Layered
 from kbgym.search.terms import terms
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.base import DatabaseBase
+    from kbgym.backends.postgres.prefetch import Prefetch
     from kbgym.backends.postgres.server import Connection
 
 _LABEL = "terms of kbgym, 2"  # increment if the terms or tables change
@@ -36,19 +38,9 @@ _LEAST, _WIDTH = 256, 4  # texts proposed: at least, and for each result
 _COMBINED = 5  # rarest terms of which several must match, if all are common
 _CACHED_TERMS, _CACHED_TEXTS, _CACHED_IDS = 200_000, 10_000, 500_000
 
-_CREATE = (
-    'CREATE TABLE word_texts (number bigint PRIMARY KEY, id text COLLATE "C" NOT NULL, length int NOT NULL, '
-    "terms tsvector NOT NULL)",
-    f"COMMENT ON TABLE word_texts IS '{_LABEL}'",
-)
-_FINISH = (
-    "CREATE INDEX word_texts_terms ON word_texts USING gin (terms)",
-    """CREATE TABLE word_counts AS SELECT word COLLATE "C" AS term, ndoc::bigint AS held
-        FROM ts_stat('SELECT terms FROM word_texts')
-        UNION ALL SELECT '', coalesce(sum(length), 0) FROM word_texts""",
-    "ALTER TABLE word_counts ADD PRIMARY KEY (term)",
-    f"COMMENT ON TABLE word_counts IS '{_LABEL}'",
-)
+_CREATE = """CREATE TABLE word_texts (number bigint PRIMARY KEY, id text COLLATE "C" NOT NULL, length int NOT NULL,
+    terms tsvector NOT NULL)"""
+_FINISH = Path(__file__).with_name("words.sql").read_text(encoding="utf-8")
 # Texts by BM25 score with every term frequency counted as 1.
 _PROPOSE = """SELECT id FROM (SELECT id, length, terms FROM word_texts WHERE terms @@ %s::tsquery LIMIT %s) AS found
     ORDER BY (SELECT sum(weight) FROM unnest(%s::tsquery[], %s::float8[]) AS wanted (term, weight)
@@ -64,8 +56,8 @@ def make(base: DatabaseBase, tick: ProgressCallback | None, connection: Connecti
     if not is_labelled(connection, "word_texts", _LABEL):
         with connection.transaction():
             drop_derived(connection, "word_texts", "word_counts")
-            for statement in _CREATE:
-                connection.execute(statement)
+            connection.execute(_CREATE)
+            connection.execute(f"COMMENT ON TABLE word_texts IS '{_LABEL}'")
     done = highest(connection, "word_texts")
     left = dropwhile(lambda text: text[0] <= done, base.texts())
     while batch := list(islice(left, _BATCH)):
@@ -76,8 +68,8 @@ def make(base: DatabaseBase, tick: ProgressCallback | None, connection: Connecti
                 found = terms(text)
                 copy.write_row((number, id, len(found), " ".join(map(_lexeme, sorted(set(found))[:_MOST_TERMS]))))
     with connection.transaction():
-        for statement in _FINISH:
-            connection.execute(statement)
+        connection.execute(_FINISH)
+        connection.execute(f"COMMENT ON TABLE word_counts IS '{_LABEL}'")
     connection.execute("ANALYZE word_texts, word_counts")
     if tick is not None:
         tick(len(base), len(base), "words")
@@ -89,6 +81,8 @@ class DatabaseWords(Layered, WordIndex):
     Reads from the base are thread-safe and cached, so `ahead` and `read` may prefetch them in another thread before a
     search that must not block.
     """
+
+    prefetch: Prefetch
 
     def __init__(self, base: DatabaseBase, tick: ProgressCallback | None = None) -> None:
         super().__init__(base, BM25Index(), BM25Index())

@@ -40,9 +40,14 @@ _FLUSH = "SELECT pg_logical_emit_message(true, 'kbgym', '')"
 
 
 class PostgresWriter:
-    """An `EventWriter` that takes turns with every other client of the store."""
+    """An `EventWriter` that takes turns with every other client of the store.
 
-    shared = True
+    with writer.locked() as news:           # excludes other writers; yields their events since the last turn
+        follow(news)
+        ...                                 # act
+        writer.commit(events)
+    # durable here, or an error was raised
+    """
 
     def __init__(self, server: Server, head: Head) -> None:
         """Continue after `head`."""

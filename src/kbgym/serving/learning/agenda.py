@@ -42,8 +42,8 @@ class AgendaFollower:
         self.agenda = self._new_agenda()
         self._authored: dict[str, None] = {}
         self._edited: dict[str, None] = {}
-        self._changed: dict[str, dict[str, int]] = {}  # index to its changed documents and their iterations
-        self._settled: list[tuple[int, str, dict[str, int]]] = []  # entries that a later rollback would reopen
+        self._changed: dict[str, set[str]] = {}  # index to its changed documents
+        self._changes: list[tuple[int, str, str]] = []  # iteration, index, and the document, or "" once it is settled
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         match event:
@@ -69,7 +69,10 @@ class AgendaFollower:
                     self._doubt(document.id, store, event.iteration)
             case RolledBack(_, to):
                 self._see_again(store)
-                self._doubt_again(to)
+                kept = [change for change in self._changes if change[0] <= to]
+                self._changed, self._changes = {}, []
+                for change in kept:
+                    self._change(*change)
 
     def _see_again(self, store: Store) -> None:
         """Record documents that agents wrote or changed, again after a rollback."""
@@ -84,23 +87,21 @@ class AgendaFollower:
                 self.agenda.note_turn(LinkMany(id, tuple(links)), Linked(id, tuple(links)), store.look)
         self._authored = {id: None for id in self._authored if id in store}
 
-    def _doubt_again(self, to: int) -> None:
-        """Drop doubts raised since a rollback's target and restore those settled since."""
-        for when, index, doubts in self._settled:
-            if when > to:
-                self._changed.setdefault(index, {}).update(doubts)
-        self._settled = [settled for settled in self._settled if settled[0] <= to]
-        kept = {index: {id: at for id, at in doubts.items() if at <= to} for index, doubts in self._changed.items()}
-        self._changed = {index: doubts for index, doubts in kept.items() if doubts}
-
     def _doubt(self, id: str, store: Store, iteration: int) -> None:
         for source in store.inbound(id):
             if store[source].flag == "authored":
-                self._changed.setdefault(source, {})[id] = iteration
+                self._change(iteration, source, id)
 
     def _settle(self, index: str, iteration: int) -> None:
-        if (doubts := self._changed.pop(index, None)) is not None:
-            self._settled.append((iteration, index, doubts))
+        if index in self._changed:
+            self._change(iteration, index, "")
+
+    def _change(self, iteration: int, index: str, document: str) -> None:
+        self._changes.append((iteration, index, document))
+        if document:
+            self._changed.setdefault(index, set()).add(document)
+        else:
+            self._changed.pop(index, None)
 
     def _stale(self, store: Store) -> dict[str, IndexTask]:
         """Return the tasks of revising indexes whose facts changed and whose key is known."""
@@ -110,22 +111,16 @@ class AgendaFollower:
     def index_tasks(self, store: Store, question: str = "") -> tuple[IndexTask, ...]:
         """Return the tasks, best first: indexes whose facts changed, then the agenda."""
         stale = self._stale(store)
-        return (
-            *stale.values(),
-            *(e for e in self.agenda.index_tasks(question) if e.index not in stale),
-        )
+        return (*stale.values(), *(one for one in self.agenda.index_tasks(question) if one.index not in stale))
 
     def items(self, store: Store) -> list[Item]:
-        stale = self._stale(store)
-        items = [
-            Item("changed", index_task.kind, index_task.value, len(self._changed[index]), index_task.then, index)
-            for index, index_task in stale.items()
-        ]
-        for index_task in self.index_tasks(store)[len(stale) :]:
-            what: What = "sibling" if index_task.reason == "sibling" else "not indexed"
-            if index_task.index is not None:
+        stale, items = self._stale(store), list[Item]()
+        for task in self.index_tasks(store):
+            what: What = "sibling" if task.reason == "sibling" else "not indexed"
+            known = len(task.known)
+            if task.index in stale:
+                what, known = "changed", len(self._changed[task.index])
+            elif task.index is not None:
                 what = "unfinished"
-            items.append(
-                Item(what, index_task.kind, index_task.value, len(index_task.known), index_task.then, index_task.index)
-            )
+            items.append(Item(what, task.kind, task.value, known, task.then, task.index))
         return items

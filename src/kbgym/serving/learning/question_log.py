@@ -10,31 +10,31 @@ from __future__ import annotations
 import secrets
 from collections import OrderedDict, deque
 from collections.abc import Collection, Sequence
-from typing import Literal
+from statistics import fmean
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from kbgym.gym.actions import Action, Answer, Error, Invalid, Observation, Search
 from kbgym.gym.environment import Step
-from kbgym.gym.episode import Transcript
+from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import normalise
-from kbgym.gym.policy import Turn
+from kbgym.gym.policy import Agent, Backward, Forward, Turn
 from kbgym.gym.tools import parse
+from kbgym.serving.clients import Refusal
 from kbgym.store import Store
-from kbgym.trace.events import Acted, Began, Ended, Event, Graded, Noted
+from kbgym.trace.events import Acted, Began, Ended, Event, Graded, Noted, Phase
 from kbgym.trace.live import Snapshot
+from kbgym.training.lessons import Lesson
+from kbgym.training.run import Settings
 
 WINDOW = 50  # questions of the rolling means
 MOST_OPEN = 64  # open questions per client
 MOST_WINDOWS = 100  # windows of graded questions kept
+MOST = 5_000  # answered questions kept beside those still to be learnt from
+MOST_TURNS = 500  # questions whose trajectory is kept
 
-
-class Refusal(Exception):
-    """A request that cannot be carried out; `kind` is missing, conflict, forbidden or invalid."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
+State = Literal["open", "answered", "graded", "learnt", "refused", "set aside"]
 
 
 def new_id() -> str:
@@ -51,12 +51,17 @@ def plain_line(text: str, field: str) -> str:
 
 
 class OpenQuestion:
-    """A question that a client is answering, and the steps it has taken."""
+    """A question that is being answered on a snapshot: by an agent that plays it, or step by step by a client."""
 
-    def __init__(self, id: str, question: str, client: str, base: Snapshot, budget: int) -> None:
-        self.id, self.question, self.client, self.base, self.budget = id, question, client, base, budget
+    def __init__(self, id: str, question: str, client: str, base: Snapshot, settings: Settings) -> None:
+        self.id, self.question, self.client, self.base = id, question, client, base
+        self.budget, self._memory = settings.forward_budget, settings.memory
         self.environment = base.environment()
         self.steps: list[Step] = []
+
+    async def play(self, phase: Phase, lesson: Lesson, agent: Agent, task: Forward | Backward) -> Transcript:
+        """Have an agent play the forward pass."""
+        return await play(agent(), self.environment, "reader", task, self.budget, self._memory)
 
     async def act(self, action: Action) -> Step:
         """Take a reader's action. Raise Refusal if the budget is spent."""
@@ -67,6 +72,10 @@ class OpenQuestion:
             raise Refusal("invalid", step.result.message)
         self.steps.append(step)
         return step
+
+    @property
+    def asked(self) -> Asked:
+        return Asked(self.id, self.question, self.client, state="open", client=self.client)
 
     @property
     def is_over(self) -> bool:
@@ -80,77 +89,34 @@ class OpenQuestion:
         return Transcript("reader", "out_of_budget", tuple(self.steps))
 
 
-class OpenQuestions:
-    """Open questions by id. A client beyond its bound loses its own oldest question."""
-
-    def __init__(self, most: int = MOST_OPEN) -> None:
-        self._most = most
-        self._open: OrderedDict[str, OpenQuestion] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def add(self, question: str, client: str, base: Snapshot, budget: int) -> OpenQuestion:
-        own = [id for id, opened in self._open.items() if opened.client == client]
-        for id in own[: max(0, len(own) + 1 - self._most)]:
-            del self._open[id]
-        made = OpenQuestion(new_id(), question, client, base, budget)
-        self._open[made.id] = made
-        return made
-
-    def find(self, id: str, client: str) -> OpenQuestion:
-        """Return a client's own question. Raise Refusal if it has none of that id."""
-        found = self._open.get(id)
-        if found is None or found.client != client:
-            raise Refusal("missing", f"there is no open question {id[:80]!r}.")
-        return found
-
-    def close(self, id: str) -> None:
-        self._open.pop(id, None)
-
-
 # -- the log -------------------------------------------------------------------------------------------------------
 
 
-class Measure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One graded question. Without an expected answer only `em` is known."""
+class Measure(NamedTuple):
+    """How well one question was answered before anything was learnt from it."""
 
-    id: str
-    iteration: int
-    actions: int
+    f1: float
     em: float
-    f1: float | None = None
-    first_page: bool | None = None
+    actions: int
+    first_page: bool | None
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Means over consecutive questions; F1 over those with an expected answer."""
+    """Means over consecutive graded questions."""
 
     first: int
     last: int
-    f1: float | None
+    f1: float
     em: float
     actions: float
     first_page: float | None = None
 
 
-def window(rows: Collection[Measure], first: int) -> Window:
-    scored = [row.f1 for row in rows if row.f1 is not None]
+def window(rows: Collection[Measure], last: int) -> Window:
+    f1, em, actions, _ = (tuple(column) for column in zip(*rows, strict=True))
     seen = [row.first_page for row in rows if row.first_page is not None]
-    return Window(
-        first,
-        first + len(rows) - 1,
-        sum(scored) / len(scored) if scored else None,
-        sum(row.em for row in rows) / len(rows),
-        sum(row.actions for row in rows) / len(rows),
-        sum(seen) / len(seen) if seen else None,
-    )
-
-
-MOST = 5_000  # answered questions kept beside those still to be learnt from
-MOST_TURNS = 500  # questions whose trajectory is kept
-
-State = Literal["open", "answered", "graded", "learnt", "refused", "set aside"]
+    first_page = fmean(seen) if seen else None
+    return Window(last - len(rows) + 1, last, fmean(f1), fmean(em), fmean(actions), first_page)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -177,6 +143,8 @@ class Asked(msgspec.Struct, frozen=True):
 
 class QuestionLog:
     """The latest questions by id, the queue to learn from, and the latest prequential measures."""
+
+    lessons_only = True
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -206,11 +174,11 @@ class QuestionLog:
             case Ended(_, "forward", outcome) if self._now is not None:
                 self._change(self._now, outcome=outcome)
                 self._now = None
-            case Graded(iteration, question, golds, f1, em) if question in self.asked:
+            case Graded(_, question, golds, f1, em) if question in self.asked:
                 self._change(question, golds=golds, f1=f1, em=em, state="graded")
                 self.to_learn[question] = None
                 on_page = _on_first_page(self.turns.get(question, ()), golds)
-                self._measure(Measure(question, iteration, self.asked[question].actions, em, f1, on_page))
+                self._measure(Measure(f1, em, self.asked[question].actions, on_page))
             case Began(_, "backward", _, question) if question in self.asked:
                 self._finish(question, "learnt")
             case Noted(_, "gate", {"verdict": "quarantined", "question": str(question), "reason": str(reason)}):
@@ -223,7 +191,7 @@ class QuestionLog:
 
     def rolling(self) -> Window | None:
         """Return the means over the last graded questions."""
-        return window(self._recent, self.graded - len(self._recent) + 1) if self._recent else None
+        return window(self._recent, self.graded) if self._recent else None
 
     def next_lesson(self) -> str | None:
         """Return the question that has waited longest for its lesson."""
@@ -253,7 +221,7 @@ class QuestionLog:
         self.graded += 1
         self._recent.append(measure)
         if self.graded % WINDOW == 0:
-            self.windows.append(window(self._recent, self.graded - WINDOW + 1))
+            self.windows.append(window(self._recent, self.graded))
 
 
 def _on_first_page(turns: Sequence[Turn], golds: Sequence[str]) -> bool | None:

@@ -89,14 +89,17 @@ def digest(name: str, report: Learning) -> str:
     """Return the report as Markdown."""
     lines = [f"# What {name} learnt", "", f"{report.asked:,} questions asked, {report.graded:,} graded."]
     lines += ["", "## Questions asked most", ""]
-    lines += [f"- {need.question} ({_times(need.asked)}{_score(need.f1)})" for need in report.needs] or ["None."]
+    for need in report.needs:
+        often = "once" if need.asked == 1 else f"{need.asked} times"
+        score = "" if need.f1 is None else f", F1 {need.f1:.2f}"
+        lines.append(f"- {need.question} ({often}{score})")
+    lines += [] if report.needs else ["None."]
     lines += ["", "## Graded questions over time", ""]
     if report.windows:
         lines += ["| questions | F1 | actions | answer on the first page |", "| --- | --- | --- | --- |"]
     for one in report.windows:
         seen = "" if one.first_page is None else f"{one.first_page:.2f}"
-        score = "" if one.f1 is None else f"{one.f1:.2f}"
-        lines.append(f"| {one.first} to {one.last} | {score} | {one.actions:.1f} | {seen} |")
+        lines.append(f"| {one.first} to {one.last} | {one.f1:.2f} | {one.actions:.1f} | {seen} |")
     lines += [] if report.windows else ["None."]
     lines += ["", "## Corrections", ""]
     for taught in report.corrections:
@@ -106,11 +109,3 @@ def digest(name: str, report: Learning) -> str:
     lines += ["", "## Rejected lessons", ""]
     lines += [f"- {one.question}: {one.reason}" for one in report.rejected] or ["None."]
     return "\n".join(lines) + "\n"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
-def _score(f1: float | None) -> str:
-    return "" if f1 is None else f", F1 {f1:.2f}"

@@ -18,7 +18,6 @@ from kbgym.gym.environment import Environment
 from kbgym.gym.policy import Backward
 from kbgym.progress import ProgressCallback
 from kbgym.search.factory import engine_for, live_engine_for
-from kbgym.search.live import LiveEngine
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.learner import Online, cooperative
 from kbgym.serving.learning.question_log import QuestionLog
@@ -28,6 +27,7 @@ from kbgym.trace.live import LiveStore
 from kbgym.trace.replay import Listener
 from kbgym.training.gate import Gate, ask, qa_pair
 from kbgym.training.run import Settings
+from kbgym.worlds.kinds import same_index_of
 from kbgym.worlds.world import Key, Question
 
 
@@ -75,13 +75,19 @@ def open_online(
     questions: QuestionLog | None = None,
     trusted: Collection[str] = (),
     models: Models | None = None,
+    agenda: bool = False,
 ) -> Online:
     """Open a store for questions and edits; the caller closes its live store.
 
-    The settings may come from the store's folder, so agents that are not built in run only if `trusted`.
+    The settings may come from the store's folder, so agents that are not built in run only if `trusted`. An agenda is
+    kept if asked for, and for the strategy `class`, which learns from it.
     """
-    questions, agenda = questions or QuestionLog(), AgendaFollower(agenda_for(settings, open(place).world))
-    corrections = Corrections()
+    questions, corrections = questions or QuestionLog(), Corrections()
+    listeners: list[Listener] = [questions, corrections]
+    follower: AgendaFollower | None = None
+    if agenda or settings.strategy == "class":
+        follower = AgendaFollower(agenda_for(settings, open(place).world))
+        listeners.append(follower)
     kept = None if is_url(place) else Path(place) / KEPT
     reader = cooperative(make_agent(settings.reader, "reader", models, trusted=trusted, kept=kept))
     curator = cooperative(
@@ -90,8 +96,8 @@ def open_online(
     budget, memory = settings.forward_budget, settings.memory
     panel = held_out_questions(place, held_out) if gate else []
     made = Gate(gate, panel, reader, budget=budget, memory=memory) if gate else None
-    live = open_live(place, [questions, agenda, corrections], settings, embedder, tick, trusted=trusted, models=models)
-    return Online(live, questions, agenda, corrections, reader, curator, settings, made)
+    live = open_live(place, listeners, settings, embedder, tick, trusted=trusted, models=models)
+    return Online(live, questions, corrections, reader, curator, settings, made, follower)
 
 
 def open_live(
@@ -109,11 +115,13 @@ def open_live(
         settings = settings or opened.settings
         vectors = embedder_named(embedder or settings.embedder)
         beside = {} if is_url(place) else beside_on_page(opened.place.originals().values())
+        same_index = same_index_of(opened.world)
     return LiveStore(
         place,
         lambda store: live_engine_for(store, vectors, tick, settings.search, beside),
         listeners,
         judge=make_judge(settings.judge, models, trusted),
+        same_index=same_index,
         ranking=settings.ranking,
         observations=settings.observations,
         embedder="hash" if vectors.name.startswith("hash-") else vectors.name,
@@ -159,8 +167,7 @@ async def learn_traffic(
 def flat_environment(live: LiveStore) -> Environment:
     """Return an environment of the frozen initial store."""
     store, engine = live.initial.copy().freeze(), live.environment.engine
-    assert isinstance(engine, LiveEngine)
-    flat = engine_for(store, engine.embedding.embedder, search=engine.kind, beside=engine.beside)
+    flat = engine_for(store, engine.embedder, search=engine.kind, beside=engine.beside)
     return Environment(store, flat, ranking=live.environment.ranking)
 
 
@@ -170,15 +177,13 @@ async def curate_idle(online: Online, budget: int, tick: ProgressCallback | None
     A pass that changes nothing may still have read new pages; two in a row end the work.
     """
     passes = actions = barren = 0
-    while budget - actions > 1 and barren < 2:
-        index_tasks = online.agenda.index_tasks(online.live.store)
-        if not index_tasks:
-            break
-        task = Backward("", (), (), 1.0, "right", index_tasks)
-        made = await online.backward(task, "idle", "", "", min(online.settings.backward_budget, budget - actions))
+    assert online.agenda is not None
+    while budget - actions > 1 and barren < 2 and (index_tasks := online.agenda.index_tasks(online.live.store)):
+        task, judged = Backward("", (), (), 1.0, "right", index_tasks), online.admitted + online.refused
+        passed = await online.curate(task, "idle", budget=min(online.settings.backward_budget, budget - actions))
         passes += 1
-        actions += len(made.transcript.steps)
-        barren = 0 if made.changed else barren + 1
+        actions += len(passed.steps)
+        barren = 0 if online.admitted + online.refused > judged else barren + 1
         if tick:
             tick(actions, budget, f"links {online.live.store.links:,}")
     return passes, actions

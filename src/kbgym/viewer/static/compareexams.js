@@ -1,11 +1,10 @@
 // Two stores on the exam: set by set, with the report's intervals.
 
-import { count, fixed, h, interval } from "./dom.js";
+import { count, fixed, h, interval, sureClass } from "./dom.js";
 import { sheet } from "./table.js";
 
 export function comparedExams(found) {
   if (!found.groups.length) return h("p", { class: "hint" }, "No question was asked on both stores.");
-  const sure = (range, at) => (range.low > at || range.high < at ? "number sure" : "number");
   const pair = ([before, after], digits) => `${fixed(before, digits)} → ${fixed(after, digits)}`;
   const raw = found.groups.map((one) => [
     one.label,
@@ -64,9 +63,9 @@ export function comparedExams(found) {
             h("th", { scope: "row" }, one.label),
             h("td", { class: "number" }, count(one.n)),
             h("td", { class: "number" }, pair(one.actions, 2)),
-            h("td", { class: one.set ? sure(one.rho, 1) : "number" }, interval(one.rho)),
+            h("td", { class: one.set ? sureClass(one.rho, 1) : "number" }, interval(one.rho)),
             h("td", { class: "number" }, pair(one.f1, 3)),
-            h("td", { class: one.set ? sure(one.difference, 0) : "number" }, interval(one.difference)),
+            h("td", { class: one.set ? sureClass(one.difference, 0) : "number" }, interval(one.difference)),
             h("td", { class: "number" }, pair(one.characters, 0)),
           ),
         ),

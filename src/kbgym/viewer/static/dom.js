@@ -53,6 +53,10 @@ export const interval = (one, digits = 3) =>
     ? `${fixed(one.value, digits)} [${known(one.low) ? fixed(one.low, digits) : "−∞"}, ${known(one.high) ? fixed(one.high, digits) : "∞"}]`
     : "–";
 
+/** The class of a cell whose interval excludes `at`; an interval without an end on that side excludes nothing. */
+export const sureClass = (range, at) =>
+  (known(range.low) && range.low > at) || (known(range.high) && range.high < at) ? "number sure" : "number";
+
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
 /** "out_of_budget" as words. */

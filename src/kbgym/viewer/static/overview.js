@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { dotPlot } from "./chart.js";
 import { learning } from "./learning.js";
 import { head, part, section, select, view } from "./chrome.js";
-import { clear, count, fixed, h, interval } from "./dom.js";
+import { clear, count, fixed, h, interval, sureClass } from "./dom.js";
 import { note } from "./router.js";
 import { reportTable } from "./report.js";
 import { sheet } from "./table.js";
@@ -121,7 +121,6 @@ function comparison(found, arm) {
     const one = arm.groups[group];
     const [before, after] = one.actions;
     const most = Math.max(...groups.flatMap((each) => arm.groups[each.group].actions));
-    const sure = (range, at) => (range.low > at || range.high < at ? "number sure" : "number");
     return h(
       "tr",
       {},
@@ -130,11 +129,11 @@ function comparison(found, arm) {
       h("td", { class: "bars" }, bar(before, most, "flat"), bar(after, most, "trained")),
       h(
         "td",
-        { class: sure(one.rho, 1), title: "actions on the trained store over actions on the flat one" },
+        { class: sureClass(one.rho, 1), title: "actions on the trained store over actions on the flat one" },
         interval(one.rho),
       ),
       h("td", { class: "number" }, `${fixed(one.f1[0])} → ${fixed(one.f1[1])}`),
-      h("td", { class: sure(one.difference, 0) }, interval(one.difference)),
+      h("td", { class: sureClass(one.difference, 0) }, interval(one.difference)),
     );
   });
   const raw = groups.map(({ group, label }) => {
