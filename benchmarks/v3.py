@@ -21,7 +21,7 @@ import msgspec
 from kbgym.agents.reference.v3 import ReportReader
 from kbgym.agents.reference.v3_curator import ReportAgenda, ReportCurator
 from kbgym.agents.registry import make_agent
-from kbgym.analysis.health import Upkeep, round_event, upkeep
+from kbgym.analysis.audit import Auditor
 from kbgym.analysis.verdict import judge, shared_keys
 from kbgym.api.factory import embedder_named
 from kbgym.api.training import train
@@ -34,10 +34,12 @@ from kbgym.gym.observations import documents
 from kbgym.gym.policy import Forward, Turn
 from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.store import Store
+from kbgym.trace.events import Imported
 from kbgym.trace.replay import follow_import
 from kbgym.training.exam import Row, examine
 from kbgym.training.loop import backward_task
 from kbgym.training.run import Settings
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.people3 import generate
 from kbgym.worlds.updates import updated, updates
 from kbgym.worlds.world import Question, World
@@ -46,6 +48,28 @@ ARMS = ("flat", "paper", "class", "oracle")
 READERS = ("reference-v3", "neutral-v3:trusting", "neutral-v3:sceptical", "neutral-v3:joining")
 VERSIONS = ("", "-reworded", "-update1")
 UPKEEP = 26  # lessons after the update
+
+
+class Upkeep(msgspec.Struct, frozen=True):
+    """The indexes of a store by the facts after an update; stale links lead to what the update superseded."""
+
+    indexes: int
+    links: int
+    stale: int
+    precision: float
+    recall: float
+    actions: int = 0
+
+
+def upkeep(store: Store, world: World, rounds: int, actions: int = 0) -> Upkeep:
+    """Score the indexes of a store to which the first `rounds` updates were applied."""
+    after = updated(world, rounds)
+    superseded = {id for update in updates(world)[:rounds] for id in update.superseded}
+    authored = [record for record in store if record.flag == "authored" and record.links]
+    targets = [target for record in authored for target in record.links]
+    total = Auditor(store, kind_of(after).truth(after)).audit().total
+    scores = (total.precision, total.recall) if total else (0.0, 0.0)
+    return Upkeep(len(authored), len(targets), sum(target in superseded for target in targets), *scores, actions)
 
 
 def asked_of(world: World, n: int, version: str = "") -> list[Question]:
@@ -103,7 +127,7 @@ def play_seed(seed: int, folder: Path, asked: int, search: str, arms: Sequence[s
             exam(store, asked_of(world, asked), reader, out / f"{reader.replace(':', '-')}.jsonl", settings)
         exam(store, asked_of(world, asked, "-reworded"), READERS[0], out / "reworded.jsonl", settings)
         changed = store.copy()
-        follow_import(changed, round_event(updates(world)[0], 0))
+        follow_import(changed, Imported(0, added=updates(world)[0].documents))
         exam(changed, asked_of(after, asked, "-update1"), READERS[0], out / "update1.jsonl", settings)
         scores = [upkeep(store, world, 0), upkeep(changed, world, 1)]
         if arm == "class":

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kbgym.agents.reference.language import index_text
+from kbgym.agents.reference.language import WORDS, index_text
 from kbgym.agents.reference.reports import Notes, Shown
 from kbgym.agents.trust import NEUTRAL_V3_READERS
 from kbgym.chronicle.asking import read
@@ -22,19 +22,8 @@ from kbgym.gym.observations import documents
 from kbgym.gym.policy import Backward, Forward, PlannedPolicy, Steps, View
 from kbgym.index_keys import IndexKey
 
-# Queries for a relation of a person. Of 60 people of seed 1 (flat store), the first page shows the latest report on the
-# job of 0.88, the city of 0.77, the hobby of 0.63; two pages show 0.93, 0.90, 0.78.
-ABOUT = {
-    "job": "{}: job, occupation, profession",
-    "hobby": "{}: hobby, pastime, spare time",
-    "city": "{}: home, city, residence",
-    "born": "birthday of {}, born on, date of birth",
-    "spouse": "{} is married to",
-    "mother": "{}'s mother is",
-    "father": "{}'s father is",
-    "friend": "friends of {}",
-}
-MEMBERS = {"job": "works as {}", "hobby": "hobby is {}", "city": "lives in {}"}
+ABOUT: dict[str, str] = WORDS["reports_about"]
+MEMBERS: dict[str, str] = WORDS["reports_with"]
 _PAGES = 3  # of one search
 _FEW = 6  # maximum candidates to look up individually
 
@@ -141,11 +130,11 @@ class ReportReader(PlannedPolicy):
         yield from self._ask(relation, [one for one in people if self.notes.timeline.current(relation, one) is None])
 
     def _ask(self, relation: str, people: list[str]) -> Gathering:
-        if self.joined == 1:
-            for person in people:
-                yield from self._look_up(relation, person, pages=1)
-        for start in range(0, len(people) if self.joined > 1 else 0, self.joined):
-            yield from self._search(ABOUT[relation].format(", ".join(people[start : start + self.joined])), 1)
+        for start in range(0, len(people), self.joined):
+            if self.joined == 1:
+                yield from self._look_up(relation, people[start], pages=1)
+            else:
+                yield from self._search(ABOUT[relation].format(", ".join(people[start : start + self.joined])), 1)
 
     def _look_up(self, relation: str, person: str, pages: int = _PAGES, least: int = 2) -> Gathering:
         """Learn a relation of a person until a page reports nothing new; pages of other names are read too."""
