@@ -36,6 +36,7 @@ COMMANDS = {
     "recall": ["recall.py"],
     "real_text": ["real_text.py"],
     "trained_text": ["trained_text.py"],
+    "wordings": ["wordings.py"],
     "llm": ["llm_concurrency.py"],
     "experiment": ["experiment.py"],
     "gym": ["gym.py"],
