@@ -5,6 +5,10 @@
     kbgym experiment run paper-original --world paper-universe.json --out exp/original
     kbgym report exp/paper
     python scripts/result_pages.py exp/paper --original exp/original --took "60 minutes on one core"
+    kbgym init endoflife --questions questions.jsonl && kbgym prove
+    kbgym train --world .kbgym/world --control wrong-answers --out control
+    kbgym exam control --set test_in --out control.jsonl
+    python scripts/result_pages.py --text endoflife .kbgym/run control.jsonl
     python scripts/result_pages.py --check
 
 Every number is a cell of a report. The cells used are kept in docs/results.json; --check writes the pages from that
@@ -34,6 +38,15 @@ MEASURES = {"f1": "F1", "actions": "actions a question", "characters": "characte
 AGAINST = {"actions_over_b3": "actions over B3's", "characters_over_b3": "characters over B3's"}
 # What the first screen claims is checked by these arms, and by those that were trained.
 BESIDE = ("hipporag", "oracle", "control-wrong-answers", "control-random-questions")
+
+TEXT_MEASURES = [f"{key}_{side}" for key in ("first_page", "f1", "actions") for side in ("flat", "trained")]
+TEXT_GROUPS = {
+    "all": "all unseen",
+    "paraphrase": "needs of training questions, in other words",
+    "same_page": "other needs on the same pages",
+    "sets": "lists and counts",
+    "elsewhere": "other pages",
+}
 
 
 class Cells:
@@ -258,6 +271,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, help="An experiment with a report.")
     parser.add_argument("--original", type=Path, help="The folder of `kbgym experiment run paper-original`.")
+    text = "The name of a text, a run of `kbgym prove` over it, and an exam's rows on its wrong-answers control."
+    parser.add_argument("--text", nargs=3, metavar=("NAME", "RUN", "ROWS"), action="append", default=[], help=text)
     parser.add_argument("--took", default="", help="What the run took, in words.")
     parser.add_argument("--out", type=Path, default=DOCS)
     parser.add_argument("--check", action="store_true", help="Are the pages what docs/results.json makes them?")
@@ -269,6 +284,8 @@ def main() -> None:
         sys.exit(f"{', '.join(wrong)} is not what results.json makes: run scripts/result_pages.py" if wrong else 0)
     if chosen.original:
         kept["original"] = opened(chosen.original)
+    for name, run, rows in chosen.text:
+        kept.setdefault("texts", {})[name] = text_values(Path(run), Path(rows))
     if chosen.folder:
         kept["results"], kept["took"] = opened(chosen.folder), chosen.took
         about = kept["results"]["about"]
@@ -289,7 +306,8 @@ def _written(kept: dict[str, Any], out: Path) -> list[tuple[Path, str]]:
     if out == DOCS:
         before, mark, rest = _read(README).partition(MARK)
         _, end, after = rest.partition(END)
-        found.append((README, f"{before}{mark}\n{readme_table(cells)}\n{end}{after}"))
+        tables = f"{readme_table(cells)}\n\n{texts_table(kept.get('texts', {}))}"
+        found.append((README, f"{before}{mark}\n{tables}\n{end}{after}"))
     kept["results"] = cells.kept
     return found
 
@@ -316,6 +334,46 @@ def readme_table(cells: Cells) -> str:
     seeds = len(about["seeds"])
     said = f"500 fictional people, 5,842 documents, {seeds} seeds, 34 questions a group and seed, reference agents. "
     return f"{said}95% intervals over seeds; * marks those that exclude 1.\n\n{table(heads, rows)}"
+
+
+def text_values(run: Path, rows: Path) -> dict[str, Any]:
+    """Return what a proof says of a text, by group, with the same of the control."""
+    from kbgym.training.exam import read_rows, summarise
+    from kbgym.worlds.world import World
+
+    verdict = json.loads((run / "verdict.json").read_bytes())
+    world, control = World.load(run / "world"), read_rows(rows)
+    of = {question.id: question.group for question in world.questions}
+    groups = {"all": verdict, **verdict["groups"]}
+    found = {}
+    for name, group in groups.items():
+        if name == "trained":
+            continue
+        summary = summarise([row for row in control if name in ("all", of[row.id])])
+        found[name] = {key: group[key] for key in ("n", *TEXT_MEASURES)}
+        found[name] |= {"first_page_control": summary.first_page, "f1_control": summary.f1}
+    pages = len({one.source.file for one in world.documents if one.source})
+    return {"pages": pages, "sentence": verdict["sentence"], "groups": found}
+
+
+def texts_table(texts: dict[str, Any]) -> str:
+    """Return the gain of training on real text, beside the control."""
+    heads = ["questions", "n", "evidence on the first page", "F1", "actions", "control: first page, F1"]
+    parts = []
+    for name, text in texts.items():
+        rows = [
+            [
+                TEXT_GROUPS[group],
+                str(one["n"]),
+                *(f"{one[f'{key}_flat']:.2f} → {one[f'{key}_trained']:.2f}" for key in ("first_page", "f1", "actions")),
+                f"{one['first_page_control']:.2f}, {one['f1_control']:.2f}",
+            ]
+            for group in TEXT_GROUPS
+            if (one := text["groups"].get(group)) is not None
+        ]
+        said = f"{name}, {text['pages']} pages, general agents (rules, no language model, no key), flat → trained. "
+        parts += [f"{said}A trained store {text['sentence']}", table(heads, rows)]
+    return "\n\n".join(parts)
 
 
 def _read(place: Path) -> str:
