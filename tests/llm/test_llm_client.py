@@ -124,7 +124,7 @@ def test_names_that_are_no_agent_are_refused(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.delenv(variable, raising=False)
     models = Models()
     for name in ("llm:", "llm:openai", "llm:openai/", "llm:nobody/m", "gpt", "cassette:"):
-        with pytest.raises(BadInput, match="there is no (agent|model)"):
+        with pytest.raises(BadInput, match=r"there is no (agent|model)"):
             models.client(name, "reader")
     with pytest.raises(BadInput, match="OPENAI_API_KEY"):
         models.client("llm:openai/m", "reader")
