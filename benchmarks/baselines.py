@@ -1,4 +1,5 @@
-"""What each arm costs and gives: python benchmarks/baselines.py [--people N ...] [--paper FILE] [--exam] [--arms A ...]
+"""Cost and structure of each arm: python benchmarks/baselines.py [--people N ...] [--paper FILE] [--exam] [--arms A
+...]
 
 Build time of every arm on generated worlds and, with --paper, on the paper's universe; the last column is the time as a
 multiple of flat vectors' own price, embedding the same documents cold at the speed measured on a sample of them. With
@@ -41,7 +42,7 @@ def worlds(sizes: Sequence[int], paper: Path | None) -> Iterator[tuple[str, Worl
 
 
 def embedding_seconds(world: World, embedder: CachedEmbedder) -> float:
-    """What embedding all documents without a cache would take, from a sample."""
+    """Estimate the time to embed all documents without a cache, from a sample."""
     texts = [document.text for document in world.documents[:: max(1, len(world.documents) // SAMPLE)]]
     started = time.perf_counter()
     embedder.embedder.embed(texts)

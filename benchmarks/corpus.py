@@ -1,4 +1,4 @@
-"""What importing a corpus costs beside splitting its text: python benchmarks/corpus.py [--sentences N ...]
+"""Cost of importing a corpus against splitting its text: python benchmarks/corpus.py [--sentences N ...]
 
 Writes a corpus of Markdown, HTML, text and JSONL files (a quarter of the sentences each, with headings, lists, tables
 and links), then measures in fresh processes: the bare sentence splitter on the same paragraphs, the import (reading,

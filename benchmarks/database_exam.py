@@ -1,4 +1,4 @@
-"""Exams, training and serving over a store in a database whose documents are read when asked for, or held.
+"""Exams, training and serving over a database store, with documents read on demand or held in memory.
 
     OMP_NUM_THREADS=1 python benchmarks/database_exam.py [--worlds 860 26000 26000x33] [--questions 60]
 

@@ -1,4 +1,4 @@
-"""int8 beside float32: sentences a second in the same run, and how much of the supporting text each finds.
+"""int8 against float32 embedding: sentences per second in one run, and recall of supporting text.
 
     python benchmarks/embedding.py [--data FOLDER] [--rounds 15] [--goals]
 
@@ -64,7 +64,7 @@ def speed(name: str, texts: list[str], at_once: int, rounds: int) -> None:
 
 
 def goals(rounds: int) -> None:
-    """benchmarks/search.py's sentences, a thousand at once, and queries nobody asked before, one at a time.
+    """Embed the sentences of benchmarks/search.py, a thousand at once, and unseen queries one at a time.
 
     Processor time stands beside the clock: what it would be if nobody else were on the machine.
     """

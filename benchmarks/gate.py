@@ -1,4 +1,5 @@
-"""What curators that mean harm do to questions the gate never asks, without a gate and with one; and what good ones do.
+"""Harm by malicious curators to questions the gate never asks, with and without a gate, and the effect of good
+curators.
 
     python benchmarks/gate.py                        # every curator, worlds 0 to 4; prints Markdown
     python benchmarks/gate.py --curators edits,paper --seeds 0 --json

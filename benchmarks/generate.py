@@ -1,4 +1,4 @@
-"""How the time and memory of making a world grow with its people: python benchmarks/generate.py [--people N ...]
+"""Growth of time and memory with the size of a generated world: python benchmarks/generate.py [--people N ...]
 
 Each size runs in a fresh process: generation, counting all 26 pools, and saving to a temporary folder. Prints a
 Markdown table and the exponents of a fit of log(time) and log(memory) over log(people); 1 is linear.

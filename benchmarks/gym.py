@@ -32,7 +32,7 @@ def known(place: str) -> float:
 
 
 def new(place: str) -> tuple[float, float]:
-    """Many at once with queries nobody made, and the embedder alone with as many others in batches of the same size."""
+    """Step many environments with unseen queries, and embed as many others alone in batches of the same size."""
     mark = time.time_ns()
     queries = [[f"Who of the guild {mark} {n} {k} is a friend of a baker?" for k in range(MANY)] for n in range(ROUNDS)]
     env = gymnasium.make_vec("kbgym.integrations.gymnasium:kbgym/Reader-v0", num_envs=MANY, place=place)

@@ -66,7 +66,7 @@ class Counting:
         self._before = Stretch(0, 0, time.time(), time.process_time(), 0.0, 0.0)
 
     def clear(self) -> None:
-        """What a rollback undoes was done all the same."""
+        """Count rolled-back work as done."""
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         self.actions += isinstance(event, Acted)
@@ -109,7 +109,7 @@ def peak() -> float:
 
 
 class Enough(Exception):
-    """As many lessons as were asked for."""
+    """Raised after the requested number of lessons."""
 
 
 def train(world: World, folder: Path, settings: Settings, most: int = 0) -> list[Stretch]:

@@ -1,4 +1,4 @@
-"""How close an exam over a slow model comes to the ideal, and what a batch is worth in training.
+"""Concurrency of an exam over a slow model against the ideal, and the gain of batches in training.
 
 A local server plays the reference agents with a fixed latency a turn. The ideal is the larger of (turns x latency /
 concurrency) and the longest chain of turns; both ratios are measured in this one run.

@@ -1,4 +1,4 @@
-"""What an agent that is a program waits for: a server's tools, and what a pass costs besides its own time.
+"""Overhead of an agent program: the time until a server's tools are ready, and the cost of a pass besides its own time.
 
     python benchmarks/players.py                     # Markdown; of a small run that is made for it
     python benchmarks/players.py STORE --times 5 --json

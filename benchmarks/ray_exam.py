@@ -40,7 +40,7 @@ PAUSE = 0.5  # seconds in which a worker takes no second question of the same ki
 
 
 def processor(shared: None, item: int) -> tuple[int, float]:
-    """Of whatever worker gets this: its process, and the processor time it has used; slow enough for all to get one."""
+    """Return the process and processor time of one worker; slow enough that every worker gets one."""
     time.sleep(PAUSE)
     return os.getpid(), time.process_time()
 
@@ -50,7 +50,7 @@ def used(workers: WorkEngine) -> dict[int, float]:
 
 
 class Held(NamedTuple):
-    """What a worker has in memory, in bytes; the last two are of the mapping in which the exact vectors lie."""
+    """Memory of a worker in bytes; the last two fields are the mapping of the exact vectors."""
 
     process: int
     private: int
@@ -59,7 +59,7 @@ class Held(NamedTuple):
 
 
 def held(desk: ExamSetup | None, item: int) -> Held:
-    """Of whatever worker gets this, after a search over all vectors; slow enough for all to get one."""
+    """Return the memory of one worker after a search over all vectors; slow enough that every worker gets one."""
     place = 0
     if desk is not None:
         desk.engine.search("Who lives in Lund?", 0, 5)
@@ -89,7 +89,7 @@ def shared_memory() -> int:
 
 
 def show_memory(workers: WorkEngine, desk: ExamSetup, before: int, travels: int) -> None:
-    """What each worker holds without the store and with it; `before` is the shared memory before there were any."""
+    """Print the memory of each worker without and with the store; `before` is the shared memory without workers."""
     rounds = range(2 * workers.workers)
     without = {one.process: one.private for one in workers.run(held, None, rounds)}
     started, reached = time.perf_counter(), 0.0

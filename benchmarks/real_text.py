@@ -1,4 +1,4 @@
-"""How soon a reader without grammar is shown all supporting sentences of real questions, flat and with pages.
+"""Actions until a reader without grammar sees all supporting sentences of real questions, flat and with pages.
 
     python benchmarks/real_text.py [--data FOLDER]
 

@@ -1,4 +1,4 @@
-"""How many of a question's supporting sentences the question itself finds, by vectors, by words and by both.
+"""Recall of supporting sentences with the question as query, by vectors, by words and by both.
 
     python benchmarks/recall.py [WORLD...] [--embedder NAME] [--depth 5]
 

@@ -23,7 +23,7 @@ _ASKED = "lives works likes born studied mother friend uncle sister teacher".spl
 
 
 class WordsEmbedder:
-    """The same bits for the same text, whatever else is embedded with it."""
+    """An embedder that gives a text the same bits in any batch."""
 
     name = f"words-{DIMENSIONS}"
     dimensions = DIMENSIONS

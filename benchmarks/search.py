@@ -1,4 +1,4 @@
-"""What search costs, as ratios against a limit or a peer measured in the same run; prints a Markdown table.
+"""Cost of search as ratios to a limit or a peer measured in the same run; prints a Markdown table.
 
     OMP_NUM_THREADS=1 python benchmarks/search.py [--quick]
 

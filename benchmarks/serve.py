@@ -44,7 +44,7 @@ FRESH = ("{}'s job is", "{}'s hobby is", "{} lives in the city of", "{} is a fri
 
 
 class Connection:
-    """As little HTTP as will do, so that the clients take less of the machine than the server."""
+    """A minimal HTTP client, so that the clients take less of the machine than the server."""
 
     def __init__(self, url: str, token: str, session: str) -> None:
         self.host, port = url.removeprefix("http://").split(":")
@@ -70,7 +70,7 @@ class Connection:
 
 
 class Record:
-    """What clients did and were told."""
+    """The requests of the clients and the replies they received."""
 
     def __init__(self) -> None:
         self.times: dict[str, list[float]] = {}
@@ -176,7 +176,7 @@ def unseen(people: int) -> Iterator[str]:
 
 
 class Server:
-    """`kbgym serve` as whoever types it gets it, of this version or of the one whose `src` is given."""
+    """A `kbgym serve` process, of this version or of the one whose `src` is given."""
 
     def __init__(self, place: Path, embedder: str, source: Path | None = None) -> None:
         command = [sys.executable, "-c", "from kbgym.cli.main import run; run()", "serve", str(place), "--json"]
@@ -190,7 +190,7 @@ class Server:
         self.url: str = json.loads(self.process.stdout.readline())["url"]
 
     def processor_seconds(self) -> float:
-        """What the server has used of the processors so far, all threads."""
+        """Return the processor time that the server has used so far, in all threads."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -203,7 +203,7 @@ class Server:
 
 
 def check(place: Path, record: Record, exact: bool) -> None:
-    """What was acknowledged is there, and the trace replays."""
+    """Check that every acknowledged edit is there and that the trace replays."""
     store = StoreFolder(place).store()
     for id, text in record.added.items():
         assert id in store and store[id].text == text, f"{id} was acknowledged and is not there"

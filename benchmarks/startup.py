@@ -1,4 +1,4 @@
-"""What a command costs before it does anything: processor and wall-clock time beside a bare interpreter's, in turn.
+"""Start-up cost of commands: processor and wall-clock time against a bare interpreter's, in turn.
 
     python benchmarks/startup.py [--rounds 9] [--against FOLDER]
 

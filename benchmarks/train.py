@@ -1,4 +1,4 @@
-"""Where a training run's time goes: embedding is the floor, everything else is measured against it in the same run.
+"""Time spent in a training run, measured against embedding in the same run.
 
     OMP_NUM_THREADS=1 python benchmarks/train.py
 

@@ -1,4 +1,4 @@
-"""What training by the general agents gains where nobody knows the grammar: five draws of the questions of five sets.
+"""Gain of training by the general agents on text without a known grammar: five draws of the questions of five sets.
 
     python benchmarks/trained_text.py [--data FOLDER] [--work FOLDER] [--seeds N] [--sets NAME,NAME] [--table]
 

@@ -1,4 +1,4 @@
-"""What training does on benchmark v3: flat, `paper`, `class` and oracle stores under several readers.
+"""Gain of training on benchmark v3: flat, `paper`, `class` and oracle stores under several readers.
 
     python benchmarks/v3.py play --seed S --folder DIR [--search words] [--asked N]   # minutes; run again to resume
     python benchmarks/v3.py tables --folder DIR   # the tables of docs/benchmark.md, of all seeds there

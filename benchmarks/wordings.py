@@ -1,4 +1,4 @@
-"""What training gains for needs asked again in other words, and what it costs other questions.
+"""Gain of training for needs asked again in other words, and its cost to other questions.
 
     python benchmarks/wordings.py [--data FOLDER] [--work FOLDER] [WORLD ...]
 

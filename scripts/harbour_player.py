@@ -33,7 +33,7 @@ Pass = Steps[None]
 
 
 class Player:
-    """Plays whatever role a request asks for; everything it needs is in the request and in the questions file."""
+    """Plays the role that a request asks for, from the request and the questions file alone."""
 
     def __init__(self, questions: Path) -> None:
         with questions.open(encoding="utf-8", newline="") as file:
@@ -55,7 +55,7 @@ class Player:
 
 
 def led(steps: Pass, view: View) -> Action:
-    """What a pass does next, led through what has happened so far."""
+    """Return the next action of a pass, given its history."""
     action = next(steps)
     for turn in view.history:
         action = steps.send(turn.observation)
@@ -84,7 +84,7 @@ def read(question: str, supports: list[str], answer: str) -> Pass:
 
 
 def enough(question: str, supports: list[str], answer: str, told: list[str]) -> bool:
-    """Whether everything that supports the answer was seen: all that is counted, or a sentence for each support."""
+    """Return True if all support was seen: everything that is counted, or a sentence for each support."""
     if question.startswith("How many"):
         return len(told) == int(answer)
     return bool(supports) and all(any(says(text, words) for text in told) for words in supports)

@@ -1,4 +1,4 @@
-"""What a fault is: every single small change to a module's source that a test of it ought to notice.
+"""Faults: single small changes to a module's source that a test of it should detect.
 
 Conditions, comparisons, and/or, not, sums, numbers, truth values, slices, any/all and min/max, what is returned, and
 statements left out. Words, annotations, assertions, messages of errors and f-strings are left alone.

@@ -58,7 +58,7 @@ class Cells:
         self._used: dict[str, Any] = {}
 
     def __call__(self, id: str) -> str:
-        """What the report shows; a dash where the experiment has no such number."""
+        """Return the text of a cell, or a dash if the experiment has no such number."""
         return str(self._field(id, "text") or "–")
 
     def value(self, id: str, field: str = "value") -> float | None:
@@ -77,7 +77,7 @@ class Cells:
 
 
 def opened(folder: Path) -> dict[str, Any]:
-    """What a report says, and what the experiment was."""
+    """Return the cells of a report and a description of its experiment."""
     from kbgym.analysis.results import open_results
 
     report = folder / "report" / "cells.json"

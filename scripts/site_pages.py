@@ -1,4 +1,4 @@
-"""What the site has besides the pages in docs/: every verb's help, the public names, and pages from other folders.
+"""Pages of the site that are not in docs/: the help of every verb, the public names, and pages from other folders.
 
 A hook of mkdocs, named in mkdocs.yml. Links that lead out of docs/ are led to the pages made here.
 """

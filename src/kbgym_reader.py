@@ -1,4 +1,4 @@
-"""What verifiers finds under the name `kbgym-reader`; it is `kbgym.integrations.verifiers_reader`."""
+"""The module that verifiers finds under the name `kbgym-reader`; it is `kbgym.integrations.verifiers_reader`."""
 
 from kbgym.integrations.verifiers_reader import ReaderHarness, ReaderPassEnv, ReaderTaskset
 

@@ -14,7 +14,7 @@ settings.load_profile("kbgym")
 
 @pytest.fixture(scope="session", autouse=True)
 def own_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tests trust is not remembered in the home folder of whoever runs them."""
+    """Keep the user's own configuration folder out of the tests."""
     before = os.environ.get("KBGYM_CONFIG")
     os.environ["KBGYM_CONFIG"] = str(tmp_path_factory.mktemp("config"))
     yield

@@ -36,7 +36,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands(page: Path) -> list[Line]:
-    """What a reader types who follows the page: lines of `kbgym`, and in `sh` blocks whatever stands there."""
+    """Return the commands that a reader of the page types: `kbgym` lines, and every line of `sh` blocks."""
     found = []
     for line, language in _lines(page):
         ours = _OURS.match(line.text)
@@ -51,7 +51,7 @@ def of_other_programs(page: Path) -> list[str]:
 
 
 def mentions(page: Path) -> list[str]:
-    """What stands in a sentence and is no whole command: a verb, or one with a placeholder."""
+    """Return commands in sentences that are incomplete: a verb alone, or one with a placeholder."""
     return [text for text in _within(page) if not _is_whole(text)]
 
 
@@ -113,7 +113,7 @@ def _within(page: Path) -> list[str]:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether it could be typed: something is said of what the verb works on, and nothing is left to fill in."""
+    """Return True if the text could be typed: it names its arguments and contains no placeholder."""
     words = text.split()
     if re.search(r"\.\.\.|\|| [A-Z]+( |$)", text) or not any(re.search(r"[/-]", word) for word in words[2:]):
         return False

@@ -1,4 +1,4 @@
-"""What the tests of models share: a small world, an exam over a server, a provider that says what it is told."""
+"""Fixtures of the model tests: a small world, an exam over a server, and a scripted provider."""
 
 from __future__ import annotations
 

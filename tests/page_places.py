@@ -1,4 +1,4 @@
-"""What pages speak of without making it: what another page makes, and files that do not come with kbgym.
+"""Places and files that a documentation page uses but does not create.
 
 Files are written here, in the formats they have, with made-up boats for their contents.
 """

@@ -1,4 +1,4 @@
-"""A page's command lines, run one after the other in a folder, as whoever follows the page types them.
+"""Run a page's commands in order in one folder, as a reader of the page would type them.
 
 What answers until it is stopped is started, asked for something, and stopped. Models are a scripted server, programs
 that play are scripts named like them, a database and a cluster are the tests' own.
@@ -42,7 +42,7 @@ def installed() -> Path:
 
 
 class Model:
-    """What the scripted server says: the reference agents play, and whoever is asked to write does."""
+    """Replies of the scripted server: the reference agents play, and writers answer drafting tools."""
 
     def __init__(self) -> None:
         self._plays = Reference()

@@ -1,4 +1,4 @@
-"""A private PostgreSQL server for tests, from the package pgserver: started once a session, stopped and removed after.
+"""A private PostgreSQL server for tests, from the package pgserver: started once per test session, removed afterwards.
 
 PostgreSQL refuses to run as root, so there it runs as nobody. Only the programs of the package are used: its own way
 of starting a server makes a system user and changes folders' permissions.

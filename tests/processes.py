@@ -1,4 +1,4 @@
-"""Whether a process that should be over is."""
+"""A check that a process has ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def gone(process: int, seconds: float = 60) -> bool:
-    """Whether it is over, or will be as soon as whoever took it over notices; it is given time to end."""
+    """Return True if the process ends within a grace period."""
     for _ in range(int(seconds / 0.05)):
         try:
             if Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":

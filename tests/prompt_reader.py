@@ -95,13 +95,13 @@ class Reference:
         return action
 
     def _verdict(self, body: dict[str, Any]) -> dict[str, Any]:
-        """What the rule says of the two sentences a judge is asked about."""
+        """Return the rule's verdict on the two sentences in a judge's request."""
         new, existing = (signature(text) for text in _DATA.findall(body["messages"][1]["content"]))
         return calling(body, [("verdict", json.dumps({"duplicate": new == existing}))])
 
 
 def _now(policy: Policy, view: View) -> Action:
-    """What a policy that never really waits does."""
+    """Run a coroutine that never waits."""
     try:
         policy.act(view).send(None)  # type: ignore[attr-defined]
     except StopIteration as end:

@@ -1,4 +1,4 @@
-"""Which documents a result changed, and which it shows; what a task of the agenda costs."""
+"""The documents that a result changed and those that it shows; the cost of an agenda task."""
 
 from __future__ import annotations
 

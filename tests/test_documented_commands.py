@@ -1,4 +1,4 @@
-"""Every command line on the site is one the command line takes, and every one of them is run, page by page, in order.
+"""The command line accepts every documented command, and every one is run, page by page, in order.
 
 Lines are run as they stand, but for two tables: what is put in place of addresses nobody has, and what is added to make
 a line shorter. Options are only ever added: of one that is given twice the last counts.
@@ -104,7 +104,7 @@ def test_a_line_it_does_not_take_is_noticed(line):
 
 
 class Around:
-    """What stands behind the addresses, started when a line first needs it; and the places pages find there."""
+    """The services behind the documented addresses, started on first use, and the places of a page."""
 
     def __init__(self, folder: Path, until_the_end: ExitStack) -> None:
         self._until_the_end = until_the_end

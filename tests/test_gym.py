@@ -58,7 +58,7 @@ def test_a_malformed_call_costs_an_action_and_the_budget_ends_the_episode(env):
 
 
 def test_a_step_inside_a_running_loop(env):
-    """As in a notebook."""
+    """Notebooks run cells inside an event loop."""
 
     async def cell():
         env.reset(seed=1)

@@ -1,4 +1,4 @@
-"""Exams inside Inspect, with the real package: a log's rows are those of `kbgym exam`, whoever keeps the loop."""
+"""Exams inside the real Inspect package: the rows of a log are those of `kbgym exam`."""
 
 from __future__ import annotations
 

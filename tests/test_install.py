@@ -1,4 +1,4 @@
-"""What is built installs into an empty environment and plays, or names the one command that is missing."""
+"""The built wheel installs into an empty environment and plays, or names the one command that is missing."""
 
 from __future__ import annotations
 

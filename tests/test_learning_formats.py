@@ -1,4 +1,4 @@
-"""What `kbgym transcripts` writes, read by Hugging Face datasets and TRL."""
+"""The files of `kbgym export transcripts`, read by Hugging Face datasets and TRL."""
 
 from __future__ import annotations
 

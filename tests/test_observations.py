@@ -1,4 +1,4 @@
-"""What agents read: the rich rendering marks, groups and folds, and the documents come back out of both renderings."""
+"""The rendering of observations: marks, groups and folds; documents are recovered from both renderings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files from strangers: nested without end, no regular file, or somebody's notes: one sentence, nothing changed."""
+"""Hostile files, such as deep nesting and devices, give one sentence and change nothing."""
 
 from __future__ import annotations
 

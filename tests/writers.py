@@ -13,7 +13,7 @@ _LISTED = re.compile(r"^\[([^\]]+)\] (.*)$", re.MULTILINE)
 
 
 def sentences(body: dict[str, Any]) -> dict[str, str]:
-    """What a drafter is shown, by id."""
+    """Return the sentences in a drafting request, by id."""
     return dict(_LISTED.findall(_DATA.findall(body["messages"][1]["content"])[0]))
 
 

@@ -39,7 +39,7 @@ def tell(agenda: ReferenceAgenda, name: str, given: tuple) -> None:
 
 
 def agrees(agenda: ReferenceAgenda, history: History, question: str) -> bool:
-    """Whether an agenda that kept its lists gives what one gives that is told everything now."""
+    """Return True if an agenda that kept its lists equals one that is recomputed from everything."""
     return agenda.index_tasks(question) == told(ReferenceAgenda(), history).index_tasks(question)
 
 
@@ -152,7 +152,7 @@ def test_what_a_curator_is_given_is_what_would_be_worked_out_anew():
 
 
 def remade(people: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many tests a lesson makes that learns one new thing, when so many people have an index."""
+    """Return the number of key comparisons in a lesson that learns one new fact among many people with an index."""
     agenda, question = ReferenceAgenda(), "What is the job of Ann Lee1?"
     agenda.note_question(question)
     for number in range(people):

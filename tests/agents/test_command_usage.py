@@ -1,4 +1,4 @@
-"""What a program says it used: found by a path in whatever it printed, added up, and unknown where it does not say."""
+"""The usage that a program reports: found by path in its output, summed, and unknown if it reports none."""
 
 from __future__ import annotations
 

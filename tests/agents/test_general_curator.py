@@ -47,7 +47,7 @@ def corpus() -> World:
 
 
 def taught(question: str, *answers: str, texts: dict[str, str] = TEXTS) -> dict[str, tuple[str, ...]]:
-    """What one lesson writes: the links of each text."""
+    """Return the links of each text that one lesson writes."""
     store = Store(source(id, text) for id, text in texts.items())
     engine = engine_for(store, embedder_named("hash"), search="words")
     task = Backward(question, (), answers, 0.0, "wrong")

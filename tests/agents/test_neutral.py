@@ -28,7 +28,7 @@ FRIENDS = (
 
 
 def played(name: str, index: str) -> Transcript:
-    """Who is the smith in Lund, in a store with one index of the smiths in these words."""
+    """Ask for the smith in Lund, in a store with one index of the smiths in these words."""
     hub = Record("i", index, links=tuple(record.id for record in SMITHS), flag="authored")
     store = Store((*SMITHS, *LUND, hub))
     task = Forward("Who is the smith who lives in the city of Lund?")

@@ -131,7 +131,7 @@ def test_links_are_scored(name):
 
 
 def test_an_index_of_joined_attributes_is_scored_by_what_it_asks():
-    """Cities of people whose job is baker: the documents that tell the cities, of the bakers and of nobody else."""
+    """An index of the cities of all bakers is scored against the city documents of bakers only."""
     bakers = sorted(TRUTH.members(Key("job", "baker")))
     assert bakers
     cities = [text for name in bakers for text in documents(WORLD) if text.startswith(f"{name} lives in")]

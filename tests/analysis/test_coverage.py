@@ -27,7 +27,7 @@ def test_an_original_counts_once_however_many_indexes_point_at_it():
 
 
 def test_what_is_two_hops_from_one_index_is_one_hop_from_another():
-    """An authored document with links is an index whoever points at it, so both readings agree inside the layer."""
+    """An authored document with links is an index whatever links to it, so both definitions agree inside the layer."""
     share = coverage(store(a="b d1", b="d2 c", c="d3"))
     assert share.direct == share.two_hops == pytest.approx(0.3)
 

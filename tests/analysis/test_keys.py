@@ -1,4 +1,4 @@
-"""Which key an index sentence names, leniently worded; and which sentences are no index but an answer."""
+"""The key that an index sentence names, in lenient wordings; and sentences that state an answer instead."""
 
 import pytest
 from family import family

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(folder):
-    """Every table and every figure: half a minute and more, so whoever asks for it is slow."""
+    """Every table and every figure. It takes half a minute, so tests that use it are slow."""
     made = make_report(folder)
     write(made, folder / "report")
     return made

@@ -16,7 +16,7 @@ def small_world() -> kbgym.World:
 
 @pytest.fixture(scope="session")
 def trained(small_world, tmp_path_factory):
-    """The folder of a run; whoever wants to write to it copies it."""
+    """Return the folder of a run; a test that writes to it copies it first."""
     folder = tmp_path_factory.mktemp("artefact") / "run"
     kbgym.train(small_world, folder, **SMALL).close()
     return folder

@@ -178,7 +178,7 @@ def test_rows_say_what_was_asked_of_whom_and_are_not_mixed_with_another_exams(tr
 
 
 def test_it_works_inside_a_running_loop(trained):
-    """As in a notebook."""
+    """Notebooks run cells inside an event loop."""
 
     async def cell():
         run = kbgym.open(trained)

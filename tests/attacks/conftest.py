@@ -1,4 +1,4 @@
-"""What attacks need: the helpers of the serving tests, and a server with a store and tokens of its own."""
+"""Fixtures of the attack tests: the helpers of the serving tests, and a server with its own store and tokens."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ QUESTION = "What is the job of the oldest person?"
 
 
 class Told:
-    """What the honest clients did and were told: when each search began and how long it took, and every promise."""
+    """The honest clients' searches, with start and duration, and every acknowledgement they received."""
 
     def __init__(self) -> None:
         self.searches: list[tuple[float, float]] = []
@@ -93,7 +93,7 @@ async def honest(connection: Connection, number: int, curator: bool, told: Told)
 
 
 async def raw(connection: Connection, data: Callable[[], bytes], read: bool = False) -> None:
-    """Send without end; answers are read only by whoever wants them."""
+    """Send requests without end; the caller may read the replies."""
     reader, writer = await asyncio.open_connection(connection.host, connection.port)
     try:
         while not writer.is_closing():

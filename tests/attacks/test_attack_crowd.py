@@ -79,7 +79,7 @@ def memory(server: Server) -> int:
 
 
 def missing(place: Path, told: dict[str, Any]) -> list[str]:
-    """What was acknowledged and is not in the store that the trace alone gives."""
+    """Return the acknowledged edits that are missing from the store that the trace alone gives."""
     folder = StoreFolder(place)
     store = folder.store()
     graded = {getattr(event, "question", None) for event in folder.events}
@@ -137,6 +137,6 @@ def test_kill_9_under_attack(tmp_path: Path) -> None:
 
 
 def told_to(file: Path) -> dict[str, str]:
-    """What the writers were told, as far as they got to write it down."""
+    """Return the acknowledgements that the writers recorded."""
     lines = file.read_text().rpartition("\n")[0].splitlines() if file.exists() else []
     return dict(json.loads(line) for line in lines)

@@ -1,4 +1,4 @@
-"""Document text in prompts: it stays between the delimiters, whatever it imitates, in every prompt that shows any."""
+"""Document text in prompts stays between its delimiters, whatever marks it imitates."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Client:
 
     @property
     def learnt(self) -> bool:
-        """Whether everything that was given has been learnt from."""
+        """Return True if every expected answer that was given has been learnt from."""
         learning = self._http.get("/health").json()["learning"]
         assert learning["running"] and not learning["set_aside"], learning
         return not learning["waiting"] and not learning["failures"]
@@ -103,7 +103,7 @@ def test_a_disk_filled_and_emptied(small_disk: Path) -> None:
 
 
 def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
-    """The same for whoever may mount nothing: the server may write no file longer than the trace is now."""
+    """The same without mounting a file system: a limit on file size stops the trace from growing."""
 
     def full(server: Server) -> None:
         size = (tmp_path / "store" / "trace.jsonl").stat().st_size

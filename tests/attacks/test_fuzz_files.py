@@ -104,7 +104,7 @@ GENERAL_PLAY = "The general agents play: they read any text, and the reference a
 
 
 class Format(msgspec.Struct, frozen=True):
-    """A file in a place somebody made, and the verbs that read it; {} is the place."""
+    """A file in a folder, and the verbs that read it; {} stands for the folder."""
 
     make: Callable[[Path], None]
     file: str

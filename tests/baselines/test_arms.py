@@ -1,4 +1,4 @@
-"""What holds for every arm: originals untouched, no dangling link, the same bytes twice, no look at a question."""
+"""Properties of every arm: untouched originals, no dangling links, equal bytes on a second run, no use of questions."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""What is read out of words alone, in the universe's sentences, PhantomWiki's, and anybody's."""
+"""Entities extracted from words alone: in the people universe, in PhantomWiki and in other text."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What each arm's structure is, checked against the documents by another path."""
+"""The structure of each arm, checked against the documents by a second path."""
 
 from collections import defaultdict
 from itertools import combinations

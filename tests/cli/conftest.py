@@ -1,4 +1,4 @@
-"""How the tests of the verbs call them."""
+"""Helpers that call the verbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kbgym connect`: one entry in a file that is somebody else's, and nothing else of it touched."""
+"""`kbgym connect` adds one entry to an agent's configuration file and changes nothing else in it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OTHER = ["kbgym", "serve", "/stores/other", "--mcp", "--role", "curator"]
 
 
 def values(agent: str, text: str) -> dict[str, Any]:
-    """What the file says."""
+    """Return the parsed content of the file."""
     suffix = Path(AGENTS[agent].where).suffix
     if suffix == ".toml":
         return tomllib.loads(text)

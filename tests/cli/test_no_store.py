@@ -50,7 +50,7 @@ def place(world, tmp_path):
 
 
 def remembering(body):
-    """A reader that has read the yards' history: it searches once and answers half of them, whatever comes back."""
+    """A reader that remembers half of the answers: it searches once and ignores the results."""
     boat = body["messages"][1]["content"].split("the ")[-1].split("?")[0]
     number = BOATS.index(boat)
     if len(body["messages"]) == 2:

@@ -29,7 +29,7 @@ def base(server):
 
 
 def approve(path: Path, *says: str) -> None:
-    """What a person writes into the column."""
+    """Fill in the approve column as a person would."""
     rows = list(csv.DictReader(path.open(newline="")))
     with path.open("w", newline="") as file:
         out = csv.DictWriter(file, list(rows[0]))

@@ -1,4 +1,4 @@
-"""What a command loads before it says anything: nothing it does not need. No times, since other work takes turns."""
+"""A command imports only what it needs. No times are measured, because other processes run at the same time."""
 
 from __future__ import annotations
 

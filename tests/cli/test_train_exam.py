@@ -162,7 +162,7 @@ def test_a_baseline_is_examined_with_its_own_engine(world, tmp_path):
 
 
 def test_an_exam_keeps_to_the_budget_of_the_run(world, tmp_path):
-    """It once asked with 15 actions whatever the run had trained with."""
+    """An exam uses the action budget of the run's training instead of the default."""
     out, short = str(tmp_path / "r"), ("--questions", "4", "--epochs", "1", "--set", "forward_budget=2")
     flags = ("--set", "embedder=hash", "--set", "eval=false", "--quiet")
     assert kbgym("train", "--world", world, "--out", out, *short, *flags)[0] == 0

@@ -1,4 +1,4 @@
-"""Training on top of an arm's store, and who plays where nobody is named."""
+"""Training on top of an arm's store, and the default agents."""
 
 from __future__ import annotations
 

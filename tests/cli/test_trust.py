@@ -1,4 +1,4 @@
-"""A folder from a stranger is data: no agent, file, model or command it names plays before somebody says so."""
+"""A folder from another source is data: none of its agents, files, models or commands runs before it is trusted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def stranger(place: Path, **agents: str) -> Path:
-    """A run folder somebody sent."""
+    """Return a run folder as if received from another person."""
     Run.open_or_create(place, family(), Settings(embedder="hash", **agents))
     return place
 

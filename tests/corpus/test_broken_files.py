@@ -1,4 +1,4 @@
-"""What cannot be read is named, and left out or refused as the user chose; nothing is ever imported by half."""
+"""Unreadable files are named, and skipped or refused as the user chose; nothing is imported partially."""
 
 import os
 import resource

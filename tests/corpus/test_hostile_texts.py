@@ -1,4 +1,4 @@
-"""Time that grows with the text and no faster, in whatever the text is: measured against a text of words."""
+"""Reading time grows linearly with the text, measured against a text of plain words."""
 
 import contextlib
 import time
@@ -29,7 +29,7 @@ def seconds(folder: Path, name: str, text: str) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["md", "txt", "html", "yaml", "json", "toml", "csv", "jsonl"])
 def test_one_character_over_and_over(tmp_path, ending):
-    """As much of one character takes not many times what a list of short items takes, however slow the machine is."""
+    """A long run of one character costs at most a small multiple of a list of short items of the same length."""
     usual = seconds(tmp_path, "usual.md", "- a b\n" * (SIZE // 6))
     for character in CHARACTERS:
         text = character * (SIZE // len(character.encode()))

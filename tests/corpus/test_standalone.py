@@ -1,4 +1,4 @@
-"""What is put before a sentence so that it can be understood alone: title, sections, introductions, footnotes."""
+"""The context put before a sentence so that it stands alone: title, sections, introductions and footnotes."""
 
 from pathlib import Path
 

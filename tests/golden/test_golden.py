@@ -56,7 +56,7 @@ def test_it_shows_every_event_and_every_result(version: str) -> None:
 
 
 def test_this_version_writes_the_same_bytes(tmp_path: Path) -> None:
-    """What is read can be written back to the last byte: the encoding has not drifted."""
+    """Stored records and events are encoded to the same bytes again."""
     newest = HERE / list(TRACES)[-1]
     with TraceWriter(tmp_path / "trace.jsonl", None) as writer:
         transaction: list[Event] = []

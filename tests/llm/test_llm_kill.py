@@ -79,7 +79,7 @@ def test_training(tmp_path: Path) -> None:
 
 
 def test_training_side_by_side(tmp_path: Path) -> None:
-    """What lessons under way had committed is gone on with; of the rest the cassette has every reply that came."""
+    """Interrupted lessons resume from their committed steps; the cassette has every reply that arrived."""
     cassette, out = tmp_path / "c.jsonl", tmp_path / "run"
     with FaultServer(latency=0.01) as server:
         killed(TRAIN, server, out, cassette, after=90, batch=4)

@@ -16,7 +16,7 @@ from kbgym.errors import Failed
 
 
 def tried(errors: Sequence[Exception], known: bool = True, **settings: float) -> tuple[object, list[float]]:
-    """What comes of failing with these errors in turn and then succeeding; and the waits."""
+    """Return the result and the waits of a call that fails with these errors in turn and then succeeds."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:

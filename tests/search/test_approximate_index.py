@@ -91,7 +91,7 @@ class GraphEdits(RuleBasedStateMachine):
         assert len({id for id, _ in together}) == len(together)
 
     def _as_near(self, row: int) -> int:
-        """How many score as high as an equal vector does."""
+        """Return the number of hits that score as high as an equal vector."""
         best = self.model.search(self.rows[row], 0, 1)[0][1]
         return sum(score == best for _, score in self.model.search(self.rows[row], 0, len(self.model)))
 

@@ -1,4 +1,4 @@
-"""What is derived from a base in its database: made once, gone on with, made anew when it is another's."""
+"""Search data derived from a database: built once, extended for new documents, and rebuilt for another store."""
 
 from __future__ import annotations
 

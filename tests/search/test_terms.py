@@ -43,7 +43,7 @@ def test_what_looks_alike_stays_apart() -> None:
 
 @pytest.mark.parametrize("character", ["a", "-", "a-", "A1", "1,", "'", "’s", "é", "東", "."])
 def test_long_runs_cost_no_more_than_their_length(character: str) -> None:
-    """Not a time, which a busy machine would spoil: a whole that nobody could ask for is not built."""
+    """No time is measured: the test checks that a long run of characters is not joined into one term."""
     found = terms(character * 50_000)
     assert max(map(len, found), default=0) <= 50_000 * len(character)
     assert sum(map(len, found)) <= 4 * 50_000 * len(character)

@@ -1,4 +1,4 @@
-"""Questions belong to their clients, passes to their budgets; learning outlives whatever fails."""
+"""Questions belong to their clients, passes to their budgets; learning survives any failure."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ SMALL = [
 
 
 def test_what_a_small_store_looks_like_to_other_programs(tmp_path: Path) -> None:
-    """A field nobody filled is left out or empty; links are numbered from one."""
+    """Empty fields are left out or stay empty; links are numbered from one."""
     export(Store(SMALL), "csv", tmp_path / "a" / "b" / "csv")
     assert (tmp_path / "a/b/csv/documents.csv").read_text().splitlines() == [
         "id,text,origin,flag,absorbed",

@@ -1,4 +1,4 @@
-"""A store whose documents are read when asked for is the store that holds them, whatever is done to it."""
+"""A store that reads its documents on demand behaves like a store that holds them, under any edits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ListBase:
         return self._kept.get(id)
 
     def fetch(self, ids: Sequence[str], texts: Sequence[str]) -> None:
-        """They are here; whoever asks for them ahead is noted."""
+        """Return the documents at once, and record which ones were prefetched."""
         self.fetched.append((list(ids), list(texts)))
 
     def number(self, id: str) -> int:

@@ -32,7 +32,7 @@ STUCK = 200  # seconds; a client that dies with its turn holds the others up for
 
 
 def client(url: str, name: str, file: Path, seed: int) -> None:
-    """Edit for as long as the parent lives, whatever happens to the server."""
+    """Edit until the parent process ends; the server may crash meanwhile."""
     parent = os.getppid()
     dice = random.Random(seed)
     out = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -107,7 +107,7 @@ class Clients:
         assert os.WTERMSIG(status) == signal.SIGKILL, f"{name} stopped before it was killed"
 
     def acknowledged(self) -> dict[str, list[tuple[int, bytes, bytes]]]:
-        """What each client was told is done: iteration, action and result."""
+        """Return the acknowledged edits of each client: iteration, action and result."""
         found = {}
         for file in sorted(self.folder.glob("c*.jsonl")):
             lines = [line for line in file.read_bytes().split(b"\n")[:-1] if line]
@@ -164,7 +164,7 @@ def count(folder: Path) -> int:
 
 
 def refusals(clients: Clients) -> str:
-    """What each running client was told last."""
+    """Return the last refusal of each running client."""
     files = [clients.folder / f"{name}.refused" for name in clients.running]
     return "".join(f"{file.stem}: {file.read_text()}" for file in files if file.exists()) or "no client was refused"
 

@@ -92,7 +92,7 @@ def test_nothing_is_written_over(live: Live, tmp_path: Path) -> None:
 
 
 def test_a_copy_that_is_another_store_is_no_copy(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when a database goes on while it is read."""
+    """The database may change while it is read."""
     save_store(Store(records()[:3]), str(tmp_path / "other"), ARM)
     monkeypatch.setattr(backend, "write", lambda *_: open_folder(tmp_path / "other"))
     with pytest.raises(BadInput):

@@ -219,7 +219,7 @@ def test_a_trainer_teaches_the_same_held_or_read(cluster: postgres.Cluster, tmp_
 
 
 def test_processes_that_are_forked_read_on_connections_of_their_own(url: str) -> None:
-    """As a pool of processes has it that is made after the store was opened. On one connection they would hang."""
+    """A process pool created after the store was opened must not share its connection, or it would hang."""
     code = (
         "import multiprocessing\n"
         "from kbgym.trace.backend import open_backend\n"

@@ -1,4 +1,4 @@
-"""What a folder says of its store, before it has a history and after; and the user's sentences as imports left them."""
+"""The metadata of a store folder, before and after its first event; imported sentences stay unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was committed is known apart from the trace: one that lost it says so, and loses nothing more."""
+"""The committed length is recorded apart from the trace: a shorter trace is reported, and nothing else is lost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def contents(place: Path) -> dict[str, bytes]:
 
 
 def ends(data: bytes) -> list[int]:
-    """Where each transaction ends."""
+    """Return the offset at which each transaction ends."""
     return [
         sum(map(len, lines[:n]))
         for lines in [data.splitlines(keepends=True)]

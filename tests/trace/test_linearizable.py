@@ -36,7 +36,7 @@ FIRST = {f"d{number}": f"Document {number} at first." for number in range(6)}
 
 
 class Op(NamedTuple):
-    """What a client did: a read of a document and the text it got, or a write and the text it wrote."""
+    """One operation of a client: a read with its result, or a write with its text."""
 
     asked: float
     told: float

@@ -168,7 +168,7 @@ def test_a_rollback_can_be_rolled_back(live: Live) -> None:
 
 
 def test_a_quarantined_pass_leaves_the_store_as_it_was(live: Live) -> None:
-    """What serving does with edits that are refused: both transactions in one go."""
+    """A rejected pass and its undo are written as one transaction."""
     from kbgym.trace.events import RolledBack
 
     again = Live(live.name)
@@ -211,7 +211,7 @@ def test_a_transaction_that_fails_leaves_nothing(make: Maker) -> None:
 
 
 def test_imports_and_the_order_of_equal_sentences(make: Maker) -> None:
-    """Which of two equal sentences is the first one is part of the state, and survives reopening."""
+    """The order of documents with equal text is part of the state and survives reopening."""
     live = Live(make([Record("a", "A.", origin="a"), Record("b", "B.", origin="b"), Record("c", "C.", origin="c")]))
     imported = Imported(1, edited=(Document("c", "Same."),), removed=("b",), added=(Document("d", "D."),))
     live.act(Add("E."))

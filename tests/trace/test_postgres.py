@@ -1,4 +1,4 @@
-"""What is PostgreSQL's own: URLs, troubles in a sentence, connections that break at the worst moment, vectors."""
+"""PostgreSQL only: URLs, one-sentence errors, connections that break during a commit, vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a curator's pass is worth: fresh questions, half of them near, scored before and after on two stores."""
+"""The value of a curator's pass: fresh questions, half of them related, scored before and after."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEEN: Counter[str] = Counter()
 
 
 class Reader:
-    """Answers what stands in the first result behind "answer:", else that nobody knows; it asks again before that."""
+    """Searches twice, then answers with the text after "answer:" in the first result, or abstains."""
 
     async def act(self, view: View) -> Action:
         SEEN[view.task.question] += not view.history

@@ -1,4 +1,4 @@
-"""What an exam says of itself: its conditions, its name, and which rows may stand in one file."""
+"""The header of an exam: its conditions, its name, and which rows may share a file."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Played:
 def tried(
     folder: Path, actions: tuple[Action, ...], work: Callable[[LiveStore, StagedEdits], Awaitable[None]]
 ) -> list[Event]:
-    """What is recorded of a pass with these actions when `work` is done with it."""
+    """Return the recorded events of a pass with these actions after `work` has staged it."""
     save_store(Store(records()), str(folder))
     ear = EventListener()
 

@@ -34,7 +34,7 @@ def drafted(server, world, n=6, seed=0, **options):
 
 
 def saying(*drafts):
-    """The same drafts whatever is shown."""
+    """Return the same drafts for every prompt."""
     return lambda body: calling(body, [("suggest", json.dumps({"drafts": list(drafts)}))])
 
 

@@ -1,4 +1,4 @@
-"""Several trainers on one store in PostgreSQL: every lesson taught once, in one order, whoever dies on the way."""
+"""Several trainers on one store in PostgreSQL: every lesson is taught once, in one order, even if a trainer dies."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def viewed_of(place: Path):
 
 
 def shown(header: dict, arrays: dict[str, np.ndarray], at: int) -> tuple[set[str], set[tuple[str, str]]]:
-    """What the page draws at an iteration."""
+    """Return the nodes and links that the page draws at an iteration."""
     ids = header["ids"]
     nodes = {ids[n] for n in np.flatnonzero((arrays["born"] <= at) & (at < arrays["gone"]))}
     here = np.flatnonzero((arrays["linked"] <= at) & (at < arrays["unlinked"]))

@@ -23,7 +23,7 @@ def signs(id: str) -> list[float]:
 
 
 def pair(one: str, other: str, apart: int) -> list[float]:
-    """What two ids and their places have in common, as a sceptic might look for it."""
+    """Return features that two ids and their positions share, as an attacker might use them."""
     a, b = signs(one), signs(other)
     same = [float(x == y) for x, y in zip(a, b, strict=True)]
     return [
@@ -36,7 +36,7 @@ def pair(one: str, other: str, apart: int) -> list[float]:
 
 
 def separates(features: Sequence[Sequence[float]], labels: Sequence[bool]) -> float:
-    """How well a logistic regression trained on half the rows ranks the other half: 0.5 is chance."""
+    """Return the AUC of a logistic regression trained on half of the rows; 0.5 is chance."""
     x = np.array(features, float)
     x = np.hstack([(x - x.mean(0)) / (x.std(0) + 1e-9), np.ones((len(x), 1))])
     y = np.array(labels, float)

@@ -1,4 +1,4 @@
-"""What every generated world promises about its people and documents."""
+"""Properties of every generated world, of its people and of its documents."""
 
 from collections import Counter
 from datetime import date

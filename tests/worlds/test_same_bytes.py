@@ -1,4 +1,4 @@
-"""Same seed, same bytes: against a recorded hash, whatever the hash seed, and on every Python that is installed."""
+"""Equal seeds give equal bytes: checked against a recorded hash, under several hash seeds and Python versions."""
 
 import hashlib
 import os

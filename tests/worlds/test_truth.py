@@ -1,4 +1,4 @@
-"""What belongs under a key comes from the world's facts: checked by heart on a family, by a second path on a world."""
+"""The documents under a key, from the world's facts: checked by hand on a family, by a second path on a world."""
 
 import re
 

@@ -81,7 +81,7 @@ class Measure(msgspec.Struct, frozen=True):
 
 
 class TableInfo(msgspec.Struct, frozen=True):
-    """What `tables.toml` says of a table."""
+    """The entry of a table in `tables.toml`."""
 
     title: str
     columns: tuple[str, ...] = ()

@@ -49,7 +49,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SettingInfo(msgspec.Struct, frozen=True):
-    """What `settings.toml` says of a setting; `table` is the table of `kbgym.toml` that it is written in."""
+    """The entry of a setting in `settings.toml`; `table` is the table of `kbgym.toml` that it is written in."""
 
     help: str
     type: str | list[str] = "text"

@@ -72,7 +72,7 @@ class PerClient(dict[str, LRUCache[str, V]], Generic[V]):
 
 
 class ClientSession:
-    """What one client last saw of each document.
+    """The version of each document that a client last saw.
 
     If some of it was `forgotten`, an unknown document counts as changed.
     """

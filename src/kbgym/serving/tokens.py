@@ -161,7 +161,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Replace the file atomically; it is readable by its owner only, whatever the umask."""
+    """Replace the file atomically, readable by its owner only under any umask."""
     if path.is_symlink():
         raise BadInput(f"cannot write the tokens {path}: it is a symbolic link.")
     try:

@@ -85,7 +85,7 @@ class Families:
         return {old for parent in self.grandparents(one) for old in self.parents[parent]}
 
     def cousins(self, one: str) -> set[str]:
-        """Whose parent is a sibling of one's own parent, seen from the cousin."""
+        """Return the children of the siblings of one's parents."""
         pairs = {(mine, other) for mine in self.parents[one] for other in self.siblings(mine)}
         return {o for o in self.people if o != one and any(parent in self.parents[o] for _, parent in pairs)}
 

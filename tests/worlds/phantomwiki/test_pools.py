@@ -61,7 +61,7 @@ def test_the_support_alone_gives_the_answer(world, template):
 
 
 def test_every_support_document_is_needed_for_a_relation(world):
-    """Without any one of them somebody is lost, or is reached in fewer ways."""
+    """Without any one support document a person is lost or reached in fewer ways."""
     wiki = wiki_of(world)
     for instance in list(wiki.pool(1))[::25]:
         reached = wiki.reach(instance.key.value, instance.slots[0])

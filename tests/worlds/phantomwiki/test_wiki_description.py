@@ -1,4 +1,4 @@
-"""What a PhantomWiki says of itself stands on its own sentences."""
+"""The description of a PhantomWiki world matches its sentences."""
 
 import re
 

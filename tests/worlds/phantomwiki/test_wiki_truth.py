@@ -1,4 +1,4 @@
-"""What belongs under a PhantomWiki's keys: out of the sentences, and by the rules its families are made by."""
+"""The documents under a PhantomWiki key, derived from the sentences and from the family rules."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ PASSED_ON = "KBGYM_PASS_ENV"  # comma-separated names of additional variables th
 
 
 class CommandLine(msgspec.Struct, frozen=True):
-    """How to start an agent: arguments, files in its folder, variables it inherits or is given.
+    """The command that starts an agent: arguments, files in its folder, and environment variables.
 
     `at_once` limits the number of processes, where the program needs it. `usage` is a path in its output.
     """

@@ -122,7 +122,7 @@ class JoiningReader(TrustingReader):
                 yield from super()._gather(people, then)
 
     def _search(self, query: str, page: int) -> Steps[list[Shown]]:
-        """Search; return no result, which ends an enumeration, once somebody has both values."""
+        """Search; return no result, which ends an enumeration, once a person has both values."""
         found = yield from super()._search(query, page)
         if self._pair is not None:
             one, other = self._pair

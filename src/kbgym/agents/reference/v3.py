@@ -209,7 +209,7 @@ class ReportReader(PlannedPolicy):
 
 
 class TrustingReportReader(ReportReader):
-    """Opens whatever names the key, and trusts it if most of it is about the key."""
+    """Opens every index that names the key, and trusts it if most of it is about the key."""
 
     def _names(self, text: str, key: str, relation: str) -> bool:
         return key.lower() in text.lower()
@@ -225,7 +225,7 @@ class TrustingReportReader(ReportReader):
 
 
 class ScepticalReportReader(TrustingReportReader):
-    """Opens whatever names the key, and searches all the same."""
+    """Opens every index that names the key, and still searches."""
 
     believes = False
 

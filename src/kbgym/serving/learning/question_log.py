@@ -93,7 +93,7 @@ class OpenQuestion:
 
 
 class Measure(NamedTuple):
-    """How well one question was answered before anything was learnt from it."""
+    """The score of one question before anything was learnt from it."""
 
     f1: float
     em: float

@@ -151,7 +151,7 @@ class Wiki:
                         yield _instance(type, (counted, *slots), key, counts)
 
     def _walked(self, start: Found) -> Iterator[tuple[tuple[str, ...], Found]]:
-        """Yield every relation that leads from these people to somebody, with those people."""
+        """Yield every relation that leads from these people to another person, with those people."""
         return (((relation,), people) for relation in RELATIONS if (people := self._step(start, relation)))
 
     def _step(self, start: Found, relation: str) -> dict[str, frozenset[str]]:
