@@ -68,7 +68,7 @@ def test_training_by_a_model_stops_at_a_cap_and_goes_on_where_it_stopped(world, 
     code, _, error = kbgym(*base, "--set", "max_tokens=30000")
     assert code == 1 and "max_tokens 30000 is reached" in error
     done = StoreFolder(out).reading
-    assert done is not None and 0 < done.iteration < 10
+    assert done is not None and 0 < done.end.iteration < 10
     code, text, _ = kbgym(*base, "--json")
     assert code == 0 and json.loads(text)["iterations"] == 10
     events = StoreFolder(out).events

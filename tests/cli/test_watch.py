@@ -69,7 +69,7 @@ def test_an_edit_a_new_file_and_a_rename_are_an_iteration_each(monkeypatch, capf
     assert printed[2]["renamed"] == {"boats.md": "fleet.md"}
     store = StoreFolder(notes.parent / "store").store()
     assert before <= {record.id for record in store}
-    assert any("blue now" in record.text for record in store) and reading(notes).iteration == 3
+    assert any("blue now" in record.text for record in store) and reading(notes).end.iteration == 3
 
 
 def test_nothing_is_written_while_nothing_changes(monkeypatch, capfd, notes):

@@ -221,7 +221,7 @@ class TestWriter:
             monkeypatch.undo()
             assert path.read_bytes() == before
             writer.commit([Committed(2, 2, "0" * 64, 0, 0)])
-        assert read_trace(path).iteration == 2
+        assert read_trace(path).end.iteration == 2
 
     def test_a_commit_returns_after_the_disk_has_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Every commit is flushed once, whole; the first flushes the folder too, or the file's name could be lost."""

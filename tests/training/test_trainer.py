@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from kbgym.errors import Failed
-from kbgym.gym.policy import IndexTask, Turn
+from kbgym.gym.episode import Transcript
+from kbgym.gym.policy import Backward, IndexTask, Turn
 from kbgym.trace.backend import ConnectionLost
 from kbgym.training import trainer as module
-from kbgym.training.loop import suffices
+from kbgym.training.loop import backward_task, learn
 from kbgym.training.run import Settings
 
 QUICK = Settings(questions=2, epochs=1, embedder="hash", eval=False)
@@ -75,5 +76,13 @@ def test_a_quick_right_answer_is_worth_no_backward_pass(
     strategy: str, curator: str, f1: float, actions: int, agenda: tuple[IndexTask, ...], enough: bool
 ) -> None:
     settings = msgspec.structs.replace(QUICK, strategy=strategy, curator=curator)
-    turns = [Turn(None, None)] * actions  # type: ignore[arg-type]
-    assert suffices(settings, turns, f1, agenda) == enough
+    turns = (Turn(None, None),) * actions  # type: ignore[arg-type]
+    task = backward_task("Who?", turns, ("Ada",), f1, "Ada", agenda)
+    played: list[Backward] = []
+
+    async def curate(task: Backward) -> Transcript:
+        played.append(task)
+        return Transcript("curator", "done", ())
+
+    asyncio.run(learn(settings, task, curate))
+    assert played == ([] if enough else [task])
