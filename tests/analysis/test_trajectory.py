@@ -12,7 +12,7 @@ from kbgym.analysis.trajectory import degrees, trajectory
 from kbgym.api.factory import agents_named, embedder_named
 from kbgym.gym.actions import Add, Delete, Done, Edit, Link, LinkMany, Search, Unlink
 from kbgym.search.factory import engine_for
-from kbgym.store import source
+from kbgym.store import Record, Store, source
 from kbgym.trace.backend import save_store
 from kbgym.trace.events import Began
 from kbgym.trace.folder import StoreFolder, open_folder
@@ -99,9 +99,12 @@ def test_a_store_without_history_is_one_point(live, tmp_path):
 
 
 def test_degrees():
-    found = degrees([3, 0, 1, 0])
+    linked = [("b", "c", "d"), (), ("a",), ()]
+    found = degrees(
+        Store(Record(id, f"Index {id}.", to, flag="authored") for id, to in zip("abcd", linked, strict=True))
+    )
     assert (found.mean, found.median, found.empty) == (1.0, 0.5, 2)
-    assert degrees([]).mean == 0.0
+    assert degrees(Store()).mean == 0.0
 
 
 def test_a_training_run_agrees_with_its_own_store(tmp_path):

@@ -240,8 +240,7 @@ class Auditor:
         self._resolver = Resolver(truth) if truth else None
 
     def audit(self) -> Audit:
-        authored = (record for record in self.store if record.flag == "authored")
-        return Audit(tuple(self.index(record) for record in authored), self.truth is not None)
+        return Audit(tuple(map(self.index, self.store.authored())), self.truth is not None)
 
     def key(self, record: Record) -> Key | None:
         """Return the key of an authored document, by its words or else by most of its links; None for an original."""
@@ -311,9 +310,6 @@ class Auditor:
             return None
         return served | frozenset(name for one in right if (name := self._stands_for(key, one)))
 
-    def _members(self, key: Key) -> frozenset[str]:
-        return self.truth.members(key) if self.truth else NOBODY
-
     def _belongs(self, key: Key, record: Record) -> bool:
         return self.truth is not None and any(self.truth.belongs(key, origin) for origin in record.origins)
 
@@ -327,4 +323,4 @@ class Auditor:
         hub = self.key(record) if record.links else None
         if hub is None or hub.kind != "person" or key.kind == "person":
             return ""
-        return hub.value if hub.value in self._members(key) else ""
+        return hub.value if self.truth is not None and hub.value in self.truth.members(key) else ""

@@ -181,11 +181,13 @@ def retention(results: Results, arm: str) -> Table | None:
         return None
     epochs = sorted({one.epoch for _, one in passes})[:2]
     class_of = {(seed.number, one.id): one.class_ for seed in results.seeds for one in seed.world.split("train")}
-    classes = sorted({class_of.get((seed, one.question), "") for seed, one in passes}, key=_class_order)
-    within = _within_budget(passes, epochs)
+    classes = {class_of.get((seed, one.question), "") for seed, one in passes}
+    spent = {(seed, one.question) for seed, one in passes if one.exhausted}
+    counts = Counter((seed, one.question) for seed, one in passes if one.epoch in epochs)
+    within = [(s, p) for s, p in passes if (s, p.question) not in spent and counts[s, p.question] == len(epochs)]
     controlled = all(seed.has(arm, LESSONS) and seed.has("flat", LESSONS) for seed in results.seeds)
     lines, f1 = [], dict[str, list[float | None]]()
-    for name in (*classes, "all"):
+    for name in (*sorted(classes, key=_class_order), "all"):
         inside = [(s, p) for s, p in passes if name in ("all", class_of.get((s, p.question), ""))]
         cells, f1[name] = _by_epoch(results, arm, name, inside, epochs, "f1")
         for store in ("flat", arm) if controlled else ():
@@ -209,13 +211,6 @@ def retention(results: Results, arm: str) -> Table | None:
     steps = " to ".join(f"{value:.1f}" for value in f1["steps"] if value is not None)
     sentence = f"Forward F1 on the same questions, epoch by epoch: {said}; steps: {steps}."
     return results.table("retention", lines, sentence, heads, of=arm)
-
-
-def _within_budget(passes: Sequence[Asked], epochs: Sequence[int]) -> list[Asked]:
-    """Return the passes of questions that ended within their budget in every epoch."""
-    spent = {(seed, one.question) for seed, one in passes if one.exhausted}
-    counts = Counter((seed, one.question) for seed, one in passes if one.epoch in epochs)
-    return [(s, p) for s, p in passes if (s, p.question) not in spent and counts[s, p.question] == len(epochs)]
 
 
 def _by_epoch(

@@ -9,7 +9,7 @@ available.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from shlex import quote
 
 import msgspec
@@ -118,20 +118,29 @@ def health(store: Store, world: World | None = None, origins: Sequence[str] = ()
     truth = kind_of(world).truth(world) if world and world.documents else None
     auditor = Auditor(store, truth)
     audit = auditor.audit()
-    authored = [record for record in store if record.flag == "authored"]
+    authored = store.authored()
     alive = {origin for record in store for origin in record.origins}
     by_size = sorted((index for index in audit.indexes if index.degree), key=lambda index: (-index.degree, index.id))
     incomplete = [index for index in audit.indexes if index.scored and index.missing]
+    suspected: list[tuple[Index | Record, str]] = []
+    if truth:
+        suspected += [(index, target) for index in audit.indexes for target in index.wrong]
+    else:
+        suspected += [(index, target) for index in authored for target in _odd_ones_out(store, index)]
     return Health(
         ledger=ledger(store),
         coverage=coverage(store, auditor.correct if truth else None, world.questions if world else ()),
         audit=audit,
         links=_joined(store),
-        suspects=_wrong(store, audit) if truth else _odd_ones_out(store, authored),
+        suspects=tuple(Suspect(index.id, index.text, target, store[target].text) for index, target in suspected),
         orphans=tuple(record.id for record in authored if not record.links and not store.inbound(record.id)),
         lost=tuple(origin for origin in dict.fromkeys(origins) if origin not in alive),
-        same_keys=_same_keys(audit),
-        same_texts=_same_texts(store),
+        same_keys=_repeated(
+            ((index.key.kind, index.key.value), index.id)
+            for index in audit.indexes
+            if index.key is not None and index.shape != "materialised"
+        ),
+        same_texts=_repeated((normalised(record.text), record.id) for record in store),
         biggest=tuple(by_size[:5]),
         incomplete=tuple(sorted(incomplete, key=lambda index: (-len(index.missing), index.id))),
     )
@@ -148,21 +157,11 @@ def _joined(store: Store) -> dict[str, int]:
     return {f"{a} to {b}": ends[f"{a} to {b}"] for a in ("index", "source") for b in ("source", "index")}
 
 
-def _wrong(store: Store, audit: Audit) -> tuple[Suspect, ...]:
-    return tuple(
-        Suspect(index.id, index.text, target, store[target].text) for index in audit.indexes for target in index.wrong
-    )
-
-
-def _odd_ones_out(store: Store, authored: Sequence[Record]) -> tuple[Suspect, ...]:
-    """Return links to documents that share no distinctive word with their index, where most of its other targets do."""
-    suspects: list[Suspect] = []
-    for index in authored:
-        words = telling_words(index.text)
-        strange = [target for target in index.links if not words & _said(store, target)]
-        if 0 < 2 * len(strange) < len(index.links):
-            suspects += [Suspect(index.id, index.text, target, store[target].text) for target in strange]
-    return tuple(suspects)
+def _odd_ones_out(store: Store, index: Record) -> list[str]:
+    """Return targets that share no distinctive word with their index, if most of its other targets do."""
+    words = telling_words(index.text)
+    strange = [target for target in index.links if not words & _said(store, target)]
+    return strange if 2 * len(strange) < len(index.links) else []
 
 
 def _said(store: Store, id: str) -> frozenset[str]:
@@ -172,18 +171,11 @@ def _said(store: Store, id: str) -> frozenset[str]:
     return telling_words(record.text).union(*(telling_words(store[target].text) for target in below))
 
 
-def _same_keys(audit: Audit) -> tuple[tuple[str, ...], ...]:
-    groups: dict[tuple[str, str], list[str]] = {}
-    for index in audit.indexes:
-        if index.key is not None and index.shape != "materialised":
-            groups.setdefault((index.key.kind, index.key.value), []).append(index.id)
-    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
-
-
-def _same_texts(store: Store) -> tuple[tuple[str, ...], ...]:
-    groups: dict[str, list[str]] = {}
-    for record in store:
-        groups.setdefault(normalised(record.text), []).append(record.id)
+def _repeated(ids: Iterable[tuple[Hashable, str]]) -> tuple[tuple[str, ...], ...]:
+    """Group ids by what they have in common, and return the groups of several."""
+    groups: dict[Hashable, list[str]] = {}
+    for common, id in ids:
+        groups.setdefault(common, []).append(id)
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 

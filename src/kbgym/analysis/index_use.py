@@ -21,7 +21,7 @@ import msgspec
 
 from kbgym.analysis.audit import Audit, Index
 from kbgym.analysis.health import Advice
-from kbgym.analysis.results import FLAT, Seed, how_to_compare, open_seeds
+from kbgym.analysis.results import FLAT, how_to_compare, open_seeds
 from kbgym.analysis.statistics import Sampled, ratio
 from kbgym.analysis.verdict import Pair, paired_rows, split
 from kbgym.errors import BadInput
@@ -59,7 +59,7 @@ class IndexUse(msgspec.Struct, frozen=True):
 
 def index_use(store: Store, pairs: Sequence[Pair]) -> list[IndexUse]:
     """Return the use of every authored document of the trained store, most useful first, by F1 and then by actions."""
-    written = {record.id: record.text for record in store if record.flag == "authored"}
+    written = {record.id: record.text for record in store.authored()}
     asked: dict[str, list[Pair]] = {id: [] for id in written}
     for pair in pairs:
         for id in opened_in(pair[0].shots, written):
@@ -181,40 +181,40 @@ def pairs_of(run: Path, store: Store) -> dict[str, list[Pair]]:
     if plan is not None:
         raise BadInput(f"{run} is an experiment; name one of its runs.")
     arm = next(iter(seed.trained))
-    found = {name: paired_rows(seed.rows(arm, name), seed.rows(FLAT, name)) for name in _fitting(seed, arm, store)}
+    headers = {name: read_header(seed.file(arm, name)) for name in seed.sets}
+    found = {
+        name: paired_rows(seed.rows(arm, name), seed.rows(FLAT, name))
+        for name, header in headers.items()
+        if header is None or header.store == store.fingerprint  # rows of an earlier version name no store
+    }
     if not found:
         how = f"examine it again: kbgym exam {run} --set {seed.sets[0]}" if seed.sets else how_to_compare(run)
         raise BadInput(f"{run} holds no exam of its store as it is now beside one of the flat store; {how}.")
     return found
 
 
-def _fitting(seed: Seed, arm: str, store: Store) -> list[str]:
-    """Return the sets whose exam names this store; rows of an earlier version name none and are accepted."""
-    headers = {name: read_header(seed.file(arm, name)) for name in seed.sets}
-    return [name for name, header in headers.items() if header is None or header.store == store.fingerprint]
-
-
 def account(run: Path, store: Store) -> Accounting:
+    """Return the accounts of a run. Raise BadInput if it has no exams of this store and of the flat one."""
     pairs = pairs_of(run, store)
     every = [pair for some in pairs.values() for pair in some]
     return Accounting(tuple(pairs), len(every), index_use(store, every))
 
 
+def account_if_examined(run: Path, store: Store) -> Accounting | None:
+    """Return the accounts of a run, or None if it has no exams of this store and of the flat one."""
+    try:
+        return account(run, store)
+    except BadInput:
+        return None
+
+
 def advised(accounted: Accounting, place: str) -> list[Advice]:
     """Return advice on documents without which the exams would have gone better, or no worse."""
-    found = []
-    for some, what, flag in (
-        (accounted.harmful, "cost more than they gave", "harmful"),
-        (accounted.unused, "were never opened", "unused"),
-    ):
-        if some:
-            of = f"{len(some):,} of {len(accounted.indexes):,} written documents {what}"
-            found.append(
-                Advice(
-                    f"in {accounted.n} exam questions {of}; look at them",
-                    f"store prune {quote(place)} --{flag} --dry-run",
-                )
-            )
+    found, of = [], f"of {len(accounted.indexes):,} written documents"
+    for flag, what in (("harmful", "cost more than they gave"), ("unused", "were never opened")):
+        if some := getattr(accounted, flag):
+            said = f"in {accounted.n} exam questions {len(some):,} {of} {what}; look at them"
+            found.append(Advice(said, f"store prune {quote(place)} --{flag} --dry-run"))
     return found
 
 

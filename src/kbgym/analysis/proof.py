@@ -34,9 +34,8 @@ class BothExams(msgspec.Struct, frozen=True):
     flat: Sequence[Row]
     trained: Sequence[Row]
 
-    def only(self, name: str, ids: Iterable[str]) -> BothExams:
-        wanted = {*ids}
-        flat, trained = ([row for row in rows if row.id in wanted] for rows in (self.flat, self.trained))
+    def only(self, name: str, ids: Sequence[str]) -> BothExams:
+        flat, trained = ([row for row in rows if row.id in ids] for rows in (self.flat, self.trained))
         return BothExams(name, flat, trained)
 
 
@@ -130,7 +129,7 @@ def prove(
     """
     trained = Trained(run, run, "trained", "Trained")
     rows = [*unseen.flat, *unseen.trained, *seen.flat, *seen.trained]
-    spent = trained.spent[max(trained.spent)]
+    spent = trained.total
     passes = [event.usage for event in trained.events if isinstance(event, Ended)]
     pairs, unit = paired_rows(unseen.trained, unseen.flat), "tokens" if spent.tokens else "actions"
     verdict = judge(unseen.trained, unseen.flat, keys)
@@ -145,7 +144,7 @@ def prove(
         headroom=headroom(unseen.flat),
         flat=summarise(unseen.flat),
         trained=summarise(unseen.trained),
-        groups={name: group_values(whole.only(name, ids), keys) for name, ids in (groups or {}).items()},
+        groups={name: _group(whole.only(name, ids), keys) for name, ids in (groups or {}).items()},
         right=right_in(pairs),
         answers=[_answer(*pair) for pair in pairs],
         tokens=(_tokens(unseen.flat), _tokens(unseen.trained)),
@@ -155,7 +154,7 @@ def prove(
             training_tokens=spent.tokens,
             exam_actions=sum(row.actions for row in rows),
             exam_tokens=sum(map(tokens_of, rows)),
-            dollars=_dollars([*passes, *(row.usage for row in rows)]),
+            dollars=dollars_of([*passes, *(row.usage for row in rows)]),
         ),
         break_even=paid,
         unit=unit,
@@ -170,7 +169,8 @@ def prove(
 _size = {"tokens": tokens_of, "actions": lambda row: row.actions}
 
 
-def _dollars(used: Iterable[dict[str, Any] | None]) -> float | None:
+def dollars_of(used: Iterable[dict[str, Any] | None]) -> float | None:
+    """Return the cost of passes in dollars, or None if a price is unknown."""
     costs = [usage.get("cost", 0.0) for usage in used if usage]
     return None if any(cost is None for cost in costs) else math.fsum(costs)
 
@@ -195,7 +195,7 @@ def _answer(after: Row, before: Row) -> dict[str, Any]:
     }
 
 
-def group_values(exams: BothExams, keys: Mapping[str, Sequence[Hashable]]) -> dict[str, Any]:
+def _group(exams: BothExams, keys: Mapping[str, Sequence[Hashable]]) -> dict[str, Any]:
     """Return one group of questions on both stores, as scripts read it."""
     pages = {f"first_page_{side}": summarise(getattr(exams, side)).first_page for side in ("flat", "trained")}
     return {**_compared(judge(exams.trained, exams.flat, keys)), **pages}
@@ -229,24 +229,19 @@ def values(proof: Proof) -> dict[str, Any]:
         "tokens_flat": proof.tokens[0],
         "tokens_trained": proof.tokens[1],
         "tokens_measured": proof.cost.exam_tokens > 0,
-        "characters_flat": round(verdict.characters_flat, 1),
-        "characters_trained": round(verdict.characters_trained, 1),
+        **{name: round(getattr(verdict, name), 1) for name in ("characters_flat", "characters_trained", "effective")},
         **both,
         "evidence_n": proof.flat.evidence_n,
-        "right": proof.right,
-        "groups": proof.groups,
+        **{name: getattr(proof, name) for name in ("right", "groups", "answers", "nostore_f1")},
         "break_even": None if proof.break_even is None else math.ceil(proof.break_even),
         "break_even_unit": proof.unit,
         "cost": msgspec.to_builtins(proof.cost),
         "more_questions": verdict.more_questions,
-        "effective": round(verdict.effective, 1),
         "failed": verdict.failed,
         "trained": {"verdict": proof.on_trained.word, "sentence": proof.on_trained.sentence, "n": proof.on_trained.n},
         "suspect_links": proof.suspects,
         "indexes": msgspec.to_builtins(proof.indexes),
         "harmful": [one.id for one in proof.harmful],
-        "answers": proof.answers,
-        "nostore_f1": proof.nostore_f1,
     }
 
 

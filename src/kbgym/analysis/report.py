@@ -27,7 +27,8 @@ def make_report(place: Path) -> Report:
     if results.plan is not None and "flat" not in results.arms:
         raise BadInput(f"{place} has no whole exams of the flat store for every seed yet; run the experiment first.")
     if results.plan is not None and results.plan.kind == "ablation":
-        return _report(results, _ablation(results))
+        parts = [stores.arms(results), arms.gradient(results), *(learning(results, arm) for arm in results.trainings)]
+        return _report(results, sections((f"Ablation: {results.plan.vary}", parts)))
     return _report(results, _sections(results))
 
 
@@ -82,11 +83,6 @@ def _sections(results: Results) -> tuple[Section, ...]:
     return sections(*parts)
 
 
-def _ablation(results: Results) -> tuple[Section, ...]:
-    parts = [stores.arms(results), arms.gradient(results), *(learning(results, arm) for arm in results.trainings)]
-    return sections((f"Ablation: {results.plan.vary if results.plan else ''}", parts))
-
-
 def _report(results: Results, found: tuple[Section, ...]) -> Report:
     settings = results.settings
     statement = f"Every number of ours here was produced by {results.agent}. " + (
@@ -114,13 +110,11 @@ def _report(results: Results, found: tuple[Section, ...]) -> Report:
         who = ", ".join(sorted({exam.header.agent for exam in kept.left_out}))
         notes.append(f"Not compared here: {counted(len(kept.left_out), 'exam')} under other conditions (by {who}).")
     if results.missing:
-        notes.append(f"Not here: {'; '.join(f'{arm} ({_why(results, arm)})' for arm in results.missing)}.")
+        known, unasked = results.seeds[0].arms, {"skipped": "not examined on every group and seed"}
+        why = {arm: str((unasked | known.get(arm, {}))["skipped"]).rstrip(".") for arm in results.missing}
+        notes.append(f"Not here: {'; '.join(f'{arm} ({said})' for arm, said in why.items())}.")
     kind = "an experiment" if results.plan else "a run"
     return Report(f"kbgym: report of {kind}", statement.strip(), tuple(notes), found)
-
-
-def _why(results: Results, arm: str) -> str:
-    return str(results.seeds[0].arms.get(arm, {}).get("skipped", "not examined on every group and seed")).rstrip(".")
 
 
 def _dots(results: Results) -> Figure:

@@ -184,7 +184,7 @@ class Seed:
 
 
 def _about(store: Store) -> dict[str, Any]:
-    authored = sum(record.flag == "authored" for record in store)
+    authored = len(store.authored())
     shares = msgspec.to_builtins(coverage(store))
     return {"documents": len(store), "authored": authored, "links": store.links, "coverage": shares, "tokens": 0}
 

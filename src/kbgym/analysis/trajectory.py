@@ -7,7 +7,6 @@ was spent; the next point shows the restored store.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -92,7 +91,7 @@ def trajectory(folder: StoreBackend) -> Trajectory:
                 points.append(_point(store, 0, 0))
             case Began(_, phase):
                 if event.epoch != epoch:
-                    ends[epoch] = _degrees(store)
+                    ends[epoch] = degrees(store)
                 epoch = event.epoch
                 if phase == "backward":
                     counts.setdefault(epoch, Counter())["passes"] += 1
@@ -107,14 +106,13 @@ def trajectory(folder: StoreBackend) -> Trajectory:
                 seen = fingerprint
 
     store = folder.store(watch=watch)
-    ends[epoch] = last = _degrees(store)
+    ends[epoch] = last = degrees(store)
     epochs = tuple(_epoch(number, count, ends[number]) for number, count in sorted(counts.items()))
     return Trajectory(tuple(points), epochs, last)
 
 
 def _point(store: Store, iteration: int, epoch: int) -> Point:
-    authored = sum(record.flag == "authored" for record in store)
-    return Point(iteration, epoch, len(store), store.links, authored, coverage(store).direct)
+    return Point(iteration, epoch, len(store), store.links, len(store.authored()), coverage(store).direct)
 
 
 def _count(count: Counter[str], event: Acted) -> None:
@@ -123,30 +121,23 @@ def _count(count: Counter[str], event: Acted) -> None:
         count["judged"] += 1
     if isinstance(event.action, LinkMany) and isinstance(event.result, Linked):
         count["link_many"] += 1
-    elif (edit := actions.EDITS.get(type(event.result))) and not _is_repeated(event):
-        count[edit] += 1
+    elif edit := actions.EDITS.get(type(event.result)):
+        # An add of an existing text made and merged no document, and the guard was not asked.
+        is_repeated = isinstance(event.result, Merged) and event.result.gone is None and event.verdict is None
+        count[edit] += not is_repeated
     count["errors"] += isinstance(event.result, Error)
 
 
-def _is_repeated(event: Acted) -> bool:
-    """Return True for an add of an existing text: no document was made or merged, and the guard was not asked."""
-    return isinstance(event.result, Merged) and event.result.gone is None and event.verdict is None
-
-
-def _degrees(store: Store) -> Degrees:
-    return degrees(len(record.links) for record in store if record.flag == "authored")
+def degrees(store: Store) -> Degrees:
+    """Return the distribution of the link counts of the authored documents."""
+    found = [len(record.links) for record in store.authored()]
+    return Degrees(sum(found) / len(found), float(median(found)), found.count(0)) if found else Degrees(0.0, 0.0, 0)
 
 
 def _epoch(number: int, count: Counter[str], at_the_end: Degrees) -> Epoch:
     edits = {name: count[name] for name in EDITS}
     plain = {name: count[name] for name in ("passes", "actions", "errors", "judged")}
     return Epoch(epoch=number, edits=edits, degrees=at_the_end, **plain)
-
-
-def degrees(links: Iterable[int]) -> Degrees:
-    """Return the distribution of these link counts."""
-    found = list(links)
-    return Degrees(sum(found) / len(found), float(median(found)), found.count(0)) if found else Degrees(0.0, 0.0, 0)
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -198,6 +189,11 @@ class Trained(Workspace):
 
         self.place.store(watch=watch)
         return found
+
+    @property
+    def total(self) -> Spent:
+        """Return the cost of the whole training."""
+        return self.spent[max(self.spent)]
 
     def coverage_at(self, iteration: int) -> float:
         return next(point.coverage for point in reversed(self.trajectory.points) if point.iteration <= iteration)

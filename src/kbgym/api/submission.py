@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -131,12 +130,10 @@ def _again(rows: Iterable[Row]) -> Callable[[View], Action]:
     return act
 
 
-@contextmanager
-def _opened(store: Path, world: Path | None, header: ExamHeader) -> Iterator[Workspace]:
+def _opened(store: Path, world: Path | None, header: ExamHeader) -> Workspace:
     """Open the store at the iteration of the exam, with its settings."""
     place = f"{store}@{header.iteration}" if (store / "trace.jsonl").exists() else str(store)
-    with Workspace(place, world, **{name: getattr(header, name) for name in HOW}) as opened:
-        yield opened
+    return Workspace(place, world, **{name: getattr(header, name) for name in HOW})
 
 
 def _asked(opened: Workspace, header: ExamHeader, rows: Sequence[Row]) -> list[Question]:

@@ -13,7 +13,6 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from functools import cached_property
-from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,17 +58,6 @@ def frame(values: Iterable[msgspec.Struct], **columns: Sequence[Any]) -> Any:
     raise Missing("a frame needs pandas or polars; run `pip install pandas`.")
 
 
-def _notebook() -> Any:
-    """Return the notebook module, which is a layer above this package and is loaded on use."""
-    return import_module("kbgym.integrations.notebook")
-
-
-def html_table(title: str, rows: Iterable[Sequence[object]]) -> str:
-    """Return a small HTML table with escaped texts."""
-    cells = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
-    return f"<table><caption>{escape(title)}</caption>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
-
-
 def _plain(value: msgspec.Struct) -> dict[str, Any]:
     fields = zip(value.__struct_encode_fields__, msgspec.structs.astuple(value), strict=True)
     return {name: msgspec.to_builtins(field) for name, field in fields if name not in _LEFT_OUT}
@@ -112,11 +100,6 @@ class Exam(msgspec.Struct, frozen=True):
         found = self.summary
         return f"<Exam, n = {found.n}: F1 {found.f1:.3f}, {found.actions:.2f} actions a question>"
 
-    def _repr_html_(self) -> str:
-        found = msgspec.to_builtins(self.summary)
-        shown = ("n", "f1", "em", "actions", "characters")
-        return html_table("Exam", [(name, found[name]) for name in shown] + list(found["outcomes"].items()))
-
 
 class Workspace:
     """One place at one iteration. `changes` are settings that override those of the place."""
@@ -136,15 +119,6 @@ class Workspace:
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
-
-    def _repr_html_(self) -> str:
-        from kbgym.store import ledger
-
-        found = ledger(self.store)
-        rows: list[tuple[str, object]] = [("iteration", self.iteration), ("documents", f"{found.documents:,}")]
-        rows += [("written by agents", f"{found.authored:,}"), ("links", f"{found.links:,}")]
-        rows += [(f"exam {name}", f"n = {len(some)}") for name, some in self.exams().items()]
-        return html_table(f"{self.kind} {self.name}", rows)
 
     def __enter__(self) -> Self:
         return self
@@ -443,11 +417,12 @@ class Workspace:
     def compare(self, other: Workspace | str | Path, set: str = "test_in", reader: Player | None = None) -> Any:
         """Examine both stores on the same questions and return rho and F1 with intervals; kept exams are reused."""
         there = other if isinstance(other, Workspace) else Workspace(other, self.world)
-        return _notebook().compare(self, there, set, self.agent if reader is None else reader)
+        notebook = import_module("kbgym.integrations.notebook")  # a layer above this package
+        return notebook.compare(self, there, set, self.agent if reader is None else reader)
 
     def plot(self, what: Literal["gradient", "learning"] = "gradient") -> Any:
         """Draw the gradient or the growth in training ("learning"), for a notebook."""
-        return _notebook().draw(self, what)
+        return import_module("kbgym.integrations.notebook").draw(self, what)
 
 
 def open(where: str | Path, world: str | Path | World | None = None, **changes: Any) -> Workspace:

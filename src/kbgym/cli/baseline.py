@@ -72,7 +72,7 @@ def command(arm: str, folder: Path, out: str, seed: int, embedder: str, agent: s
     }
     save_store(built.store, out, pretty({**about, "world": world.hash}))
     share = coverage(built.store).direct
-    authored = sum(record.flag == "authored" for record in built.store)
+    authored = len(built.store.authored())
     result = {
         **about,
         "documents": len(built.store),

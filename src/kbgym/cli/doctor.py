@@ -19,7 +19,7 @@ import msgspec
 
 from kbgym import __version__
 from kbgym.agents.external.command_line import is_command
-from kbgym.agents.llm.client import Provider
+from kbgym.agents.llm.client import ModelClient, Provider
 from kbgym.agents.llm.connect import Models, Options, is_model
 from kbgym.agents.llm.policy import LLMAgent, LLMJudge
 from kbgym.agents.llm.prices import Prices, forecast
@@ -145,29 +145,30 @@ async def examine_agent(name: str, judge: str | None, options: Options) -> dict[
     """Check an agent and return the findings as `--json` prints them."""
     checks: list[DoctorCheck] = []
     passes: list[Transcript] = []
-    reader: Agent | None = None
+    client: ModelClient | None = None
     seconds = list[float]()
     # Enough for a short failure; a model that needs more tries is too slow to run.
     models = Models(options, Retry(attempts=6, total=120.0))
     try:
         reader = make_agent(name, "reader", models)
         curator = make_agent(name, "curator", models)
-        provider = reader.client.provider if isinstance(reader, LLMAgent) else None
-        if isinstance(reader, LLMAgent) and provider is not None:
-            reader.client.provider = Timed(provider, seconds)
+        if isinstance(reader, LLMAgent):
+            client = reader.client
+            if client.provider is not None:
+                client.provider = Timed(client.provider, seconds)
         with progress("doctor") as tick:
             passes = await _episodes(reader, curator, tick)
-        checks += [DoctorCheck("reached", True, provider.where)] if provider is not None else []
+        if client is not None and client.provider is not None:
+            checks.append(DoctorCheck("reached", True, client.provider.where))
         checks.append(_played(passes))
-        if isinstance(reader, LLMAgent):
-            checks.append(_well_formed(reader.client.usage))
+        if client is not None:
+            checks.append(_well_formed(client.usage))
             checks.append(await _judged(models, judge or name, needed=judge is not None))
     except KbgymError as error:
         checks.append(DoctorCheck("reached", False, str(error)))
     finally:
         await models.close()
-    usage = reader.client.usage if isinstance(reader, LLMAgent) else Usage()
-    prices = reader.client.prices if isinstance(reader, LLMAgent) else Prices("local", name)
+    usage, prices = (client.usage, client.prices) if client is not None else (Usage(), Prices("local", name))
     return {
         "ok": all(check.ok for check in checks if check.needed),
         "agent": name,

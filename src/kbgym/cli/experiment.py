@@ -98,7 +98,11 @@ def run_command(kind: experiment.Kind, out: Path, workers: int, **flags: Any) ->
         "experiment": str(out),
         "seeds": list(whole.seeds),
         "arms": [*whole.arms, *(training.name for training in whole.trainings)],
-        "exams": _finished(out, whole),
+        "exams": sum(
+            len(exam_files(experiment.exams_of(experiment.seed_folder(out, seed), name)))
+            for seed in whole.seeds
+            for name in ("", *whole.others)
+        ),
         "seconds": round(time.perf_counter() - started, 1),
     }
     text = f"{out}: {counted(len(whole.seeds), 'seed')}, {counted(result['exams'], 'exam')}, {result['seconds']:.0f} s."
@@ -235,12 +239,6 @@ def _run(out: Path, plan: Plan, workers: int, spending: Spending) -> None:
                 tick(done, len(futures), "")
 
 
-def _finished(out: Path, plan: Plan) -> int:
-    """Count the exams of all readers."""
-    seeds = (experiment.seed_folder(out, seed) for seed in plan.seeds)
-    return sum(len(exam_files(experiment.exams_of(seed, name))) for seed in seeds for name in ("", *plan.others))
-
-
 def prepare(
     arm: str, world: World, embedder: str, seed: int, summarise: Summarise | None = None
 ) -> experiment.Prepared:
@@ -253,7 +251,7 @@ def prepare(
     about = {
         "arm": arm,
         "documents": len(built.store),
-        "authored": sum(record.flag == "authored" for record in built.store),
+        "authored": len(built.store.authored()),
         "links": built.store.links,
         "coverage": msgspec.to_builtins(shares),
         "tokens": built.tokens,

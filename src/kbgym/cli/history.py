@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ from kbgym.store import Record
 from kbgym.trace import is_url
 from kbgym.trace.events import Acted, Began, Ended, Event, Noted, committed
 from kbgym.trace.folder import TRACE, StoreFolder
-from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame, diff
-from kbgym.trace.log import Recovered, recover
+from kbgym.trace.history import Author, Change, Entry, blame, diff
+from kbgym.trace.log import recover
 
 LISTED_PRUNED = 20
 
@@ -88,10 +87,6 @@ def diff_command(before: str, after: str) -> Printed:
         text = other[id].text if id in other else one[id].text if id in one else ""
         return f"[{id}] {text}"
 
-    return msgspec.to_builtins(difference), _differences(difference, name)
-
-
-def _differences(difference: Difference, name: Callable[[str], str]) -> list[str]:
     lines = [f"+ {_document(record)}" for record in difference.added]
     lines += [f"- {_document(record)}" for record in difference.removed]
     for change in difference.edited:
@@ -100,13 +95,11 @@ def _differences(difference: Difference, name: Callable[[str], str]) -> list[str
     lines += [f"- link [{link.source}] -> {name(link.target)}" for link in difference.links_removed]
     lines += [f"~ the links of {name(id)} stand in another order" for id in difference.reordered]
     lines += [f"~ the provenance of {name(id)} differs" for id in difference.provenance]
-    if not lines:
-        return ["The two stores are the same."]
     counts = (
         f"{len(difference.added)} documents added, {len(difference.removed)} removed, {len(difference.edited)} edited;"
         f" {len(difference.links_added)} links added, {len(difference.links_removed)} removed."
     )
-    return [*lines, counts]
+    return msgspec.to_builtins(difference), [*lines, counts] if lines else "The two stores are the same."
 
 
 def _document(record: Record) -> str:
@@ -133,12 +126,6 @@ def blame_command(place: str, document: str) -> Printed:
         origins = found.record.origins if found.record else ()
         spans = opened.sources((document, *origins))
     result = {**msgspec.to_builtins(found), "sources": msgspec.to_builtins(spans)}
-    lines = _blamed(found)
-    lines += [f"  {id} stands in {span.file}, characters {span.start} to {span.end}." for id, span in spans.items()]
-    return result, lines
-
-
-def _blamed(found: Blame) -> list[str]:
     lines = [_document(found.record) if found.record else f"[{found.id}] is gone."]
     if found.initial:
         lines.append("  stood in the initial store.")
@@ -148,7 +135,8 @@ def _blamed(found: Blame) -> list[str]:
     for link in found.links:
         by = f"added by {_author(link.by)}" if link.by else "stood in the initial store"
         lines += [f"    -> [{link.target}] {link.text}", f"       {by}"]
-    return lines
+    lines += [f"  {id} stands in {span.file}, characters {span.start} to {span.end}." for id, span in spans.items()]
+    return result, lines
 
 
 def _said(change: Change) -> str:
@@ -213,7 +201,9 @@ def replay_command(place: str, at: int | None, mend: bool) -> Printed:
     """
     started = time.perf_counter()
     events = 0
-    mended = _recover(place) if mend else None
+    if mend and is_url(place):
+        raise BadInput("--recover is for folders; a database looks after its own files.")
+    mended = recover(Path(place) / TRACE) if mend else None
     try:
         with open(place) as opened:
             reading = opened.place.reading
@@ -254,12 +244,6 @@ def replay_command(place: str, at: int | None, mend: bool) -> Printed:
     if reading.dropped:
         lines.append(f"Left out, never committed: {reading.dropped}.")
     return result, lines
-
-
-def _recover(place: str) -> Recovered | None:
-    if is_url(place):
-        raise BadInput("--recover is for folders; a database looks after its own files.")
-    return recover(Path(place) / TRACE)
 
 
 # -- prune ------------------------------------------------------------------------------------------------------------
@@ -314,11 +298,10 @@ def _remove(place: Path, chosen: list[IndexUse]) -> int:
     folder = StoreFolder(place)
     store = folder.store()
     iteration = folder.iteration + 1
-    events: list[Event] = [Began(iteration, "idle", "prune")]
-    for step, one in enumerate(chosen, 1):
-        action = Delete(one.id)
-        events.append(Acted(iteration, "idle", step, action, apply(store, action)))
-    events += [
+    deletions = [Delete(one.id) for one in chosen]
+    events: list[Event] = [
+        Began(iteration, "idle", "prune"),
+        *(Acted(iteration, "idle", step, one, apply(store, one)) for step, one in enumerate(deletions, 1)),
         Noted(iteration, "prune", {"documents": len(chosen)}),
         Ended(iteration, "idle", "done"),
         committed(iteration, folder.position, store),

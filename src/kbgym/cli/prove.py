@@ -17,13 +17,13 @@ from kbgym.api import Exam, Workspace, open, teach, trainer_for
 from kbgym.api.factory import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
 from kbgym.cli import read_table
-from kbgym.cli.common import Printed, progress, say, settings_given, verb
+from kbgym.cli.common import Printed, progress, say, settings_given, splits_of, verb
 from kbgym.cli.settings import option, options, place
 from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
 from kbgym.cli.training import begin, players, training_options
 from kbgym.errors import BadInput
 from kbgym.experiments.chunks import PASSES
-from kbgym.store import Store, ledger
+from kbgym.store import ledger
 from kbgym.training.exam import no_store_file, read_rows
 from kbgym.training.exam_header import place_for
 from kbgym.training.lessons import schedule
@@ -87,7 +87,7 @@ def _sets(world: World, settings: Settings, unseen: str, most: int | None) -> Se
     learnt = dict.fromkeys(lesson.question for lesson in schedule(world, settings))
     asked = world.split(unseen)[:most]
     if not asked or unseen == TRAINED:
-        splits = ", ".join(f"{name} {count}" for name, count in world.splits.items()) or "none"
+        splits = splits_of(world) or "none"
         raise BadInput(f"there are no questions in the split {unseen!r} to decide on; the world's splits are {splits}.")
     if known := [question.id for question in asked if question in learnt]:
         raise BadInput(f"training would see {len(known)} of the questions in {unseen!r} (the first: {known[0]}).")
@@ -192,12 +192,8 @@ class ProofSteps:
         return place_for(self._run.exam_path(name).parent, header)
 
     def _lessons_left(self) -> int:
-        return max(0, len(schedule(self._run.world, self._run.settings)) - self._position())
-
-    def _position(self) -> int:
-        """Return the number of finished lessons."""
         with Workspace(self._run.folder) as opened:
-            return opened.place.position
+            return max(0, len(schedule(self._run.world, self._run.settings)) - opened.place.position)
 
 
 @verb("demo")
@@ -214,26 +210,21 @@ def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Pri
     """
     settings = Settings(seed=seed, **flags)
     run = Run.open_or_create(out, generate(people, seed), settings)
-    probed = probe_run(run, n).groups
-    steps = ProofSteps(run, probed, Spending({}))
-    proof, found = steps.proved()
+    proof, found = ProofSteps(run, probe_run(run, n).groups, Spending({})).proved()
     with open(out) as opened:
         store = opened.store
+    share = coverage(store).direct
     result = {
         **{name: found[name] for name in ("run", "agent", "verdict", "sentence")},
         "report": str(write_report(out)),
         "seed": seed,
         "groups": proof.groups,
-        "coverage": round(coverage(store).direct, 4),
+        "coverage": round(share, 4),
         "links": store.links,
     }
-    return result, _demo_screen(out, settings, people, store, proof)
-
-
-def _demo_screen(out: Path, settings: Settings, people: int, trained: Store, proof: proofs.Proof) -> str:
     text: str = read_table("texts.toml")["demo"]
-    counted = ledger(trained)
-    return text.format(
+    counted = ledger(store)
+    return result, text.format(
         people=people,
         origins=counted.origins,
         questions=settings.questions,
@@ -241,7 +232,7 @@ def _demo_screen(out: Path, settings: Settings, people: int, trained: Store, pro
         seed=settings.seed,
         authored=counted.authored,
         links=counted.links,
-        share=coverage(trained).direct,
+        share=share,
         groups="\n".join(proofs.group_lines(proof.groups)),
         verdict="\n".join(proofs.verdict_lines(proof)),
         report=out / "report" / "report.html",

@@ -12,7 +12,7 @@ import click
 from kbgym.analysis.audit import Audit, Index
 from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.health import Health, Suspect, advice, health
-from kbgym.analysis.index_use import account, accounts, advised, openings
+from kbgym.analysis.index_use import account_if_examined, accounts, advised, openings
 from kbgym.analysis.report import write_report
 from kbgym.api import open
 from kbgym.canonical import read_value, refuse_links
@@ -21,7 +21,6 @@ from kbgym.cli.main import VERBS
 from kbgym.cli.serve import check_installed
 from kbgym.cli.settings import place
 from kbgym.errors import BadInput
-from kbgym.trace.backend import StoreBackend
 from kbgym.trace.folder import imported
 from kbgym.worlds.world import Document
 
@@ -43,32 +42,25 @@ def audit_command(place: str, world: Path | None) -> Printed:
       kbgym audit stores/b3 --world worlds-out/w0 --json
     """
     with open(place, world) as opened:
-        began = _originals(opened.place)
+        # Originals as changed by imports; withdrawn ones are not lost.
+        initial = [Document(origin, record.text) for record in opened.place.initial for origin in record.origins]
+        upto = [one for one in opened.events if opened.at is None or getattr(one, "iteration", 0) <= opened.at]
+        began = {id: document.text for id, document in imported(initial, upto).items()}
         if opened.world is not None:
             known = {document.id for document in opened.world.documents}
-            initial = {origin for record in opened.place.initial for origin in record.origins}
-            strangers = (origin for origin in began if origin not in known and (world or origin in initial))
+            ids = {document.id for document in initial}
+            strangers = (origin for origin in began if origin not in known and (world or origin in ids))
             if (stranger := next(strangers, None)) is not None:
                 folder = world or opened.folder
                 raise BadInput(f"{folder} is not the world of {opened.name}: it has no document {stranger!r}.")
         found, used = health(opened.store, opened.world, tuple(began)), openings(opened.events)
-        accounted = None
-        if opened.run is not None:
-            with contextlib.suppress(BadInput):  # it has no exams of this store beside those of the flat one
-                accounted = account(opened.run.folder, opened.store)
+        accounted = account_if_examined(opened.run.folder, opened.store) if opened.run is not None else None
     advices = [*advice(found, opened.name), *(advised(accounted, opened.name) if accounted else ())]
     proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advices]
     screen = _screen(found, opened.name, began, proposals)
     asked = {"sets": accounted.sets, "n": accounted.n} if accounted else None
     result = {**as_values(found, proposals), "exams": asked, "indexes": accounts(found.audit, used, accounted)}
     return result, "\n".join(screen)
-
-
-def _originals(place: StoreBackend) -> dict[str, str]:
-    """Return the originals of a store as changed by imports; withdrawn ones are not lost."""
-    began = [Document(origin, record.text) for record in place.initial for origin in record.origins]
-    upto = [event for event in place.events if place.at is None or getattr(event, "iteration", 0) <= place.at]
-    return {id: document.text for id, document in imported(began, upto).items()}
 
 
 def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
@@ -84,12 +76,10 @@ def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
         "stubs": audit.count("stub"),
         "materialised": audit.count("materialised"),
         "other": audit.count("other"),
-        "precision": total.precision if total else None,
-        "recall": total.recall if total else None,
+        **{name: getattr(total, name, None) for name in ("precision", "recall")},
         "kinds": audit.table,
         "suspected_links": found.suspects,
-        "orphans": found.ledger.orphans,
-        "lost_origins": found.ledger.lost_origins,
+        **{name: getattr(found.ledger, name) for name in ("orphans", "lost_origins")},
         "next": proposals,
     }
 

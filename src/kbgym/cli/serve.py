@@ -42,7 +42,7 @@ serving_options = flags(
 
 @verb("serve")
 @place("STORE", type=STORE)
-@options("view", "client", "expires", "question", "tokens", "cors", "rate_limit", "max_sessions", "search")
+@options("client", "expires", "question", "tokens", "cors", "rate_limit", "max_sessions", "search")
 @serving_options
 def command(
     place: str,
@@ -69,12 +69,9 @@ def command(
         _change_tokens(file, new_token, revoked, role, expires)
         return
     question, client = given.pop("question"), given.pop("client")
-    how = {name: given.pop(name) for name in ("view", "cors", "rate_limit", "max_sessions")}
+    how = {name: given.pop(name) for name in ("cors", "rate_limit", "max_sessions")}
     if over_mcp == (address is not None):
         raise BadInput("say how to serve: --mcp, or --http HOST:PORT.")
-    if how["view"] and (address is None or not no_auth or is_url(place)):
-        # A browser sends no token when a user follows a link.
-        raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     if question is not None and role != "reader":
         raise BadInput("a question is answered by a reader; use --role reader.")
     spending = Spending(given)
@@ -209,16 +206,13 @@ def _http(online: Online, host: str, port: int, tokens: Path | None, role: Role,
     from kbgym.serving.middleware import LOOPBACK, Quota
     from kbgym.serving.server import listen, serve
     from kbgym.serving.tokens import Client, Tokens
-    from kbgym.viewer.app import make_viewer
-    from kbgym.viewer.places import ViewedPlaces
 
     known = Tokens(tokens) if tokens is not None else None
     hosts = LOOPBACK if host in LOCAL else None
-    view = make_viewer(ViewedPlaces([Path(online.live.where)])) if how["view"] else None
     quota = Quota(how["rate_limit"], how["max_sessions"])
     cors = frozenset((how["cors"] or "").split(",")) - {""}
     local_client = Client("local", role)
-    app = make_app(online.live, online, known, __version__, local_client, hosts, view, quota=quota, cors=cors)
+    app = make_app(online.live, online, known, __version__, local_client, hosts, quota=quota, cors=cors)
     listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} token{'s' if len(known) != 1 else ''}"
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."

@@ -90,7 +90,8 @@ class Spending:
         if not name.startswith("llm:") or not requests:
             return
         prices = self._prices(name)
-        prompts = [_size(request) // CHARACTERS for request in requests]
+        sent = (encode((request.system, request.messages, request.tools)) for request in requests)
+        prompts = [len(one) // CHARACTERS for one in sent]
         costs = [prices.cost(Reply(prompt=prompt, completion=completion)) or 0.0 for prompt in prompts]
         money = f"about ${sum(costs):,.2f}" if prices.known else "price unknown"
         tokens = sum(prompts) + completion * len(prompts)
@@ -142,10 +143,6 @@ def used_by_commands(names: Iterable[str], passes: Iterable[dict[str, Any] | Non
     some = f" in {len(found)} of {len(told)} passes, the others unknown" if len(found) < len(told) else ""
     result = {"prompt": total.prompt, "completion": total.completion, "cost": total.cost, "passes": len(found)}
     return {"used": result}, f"\nThe program says it used {total.tokens:,} tokens ({money}){some}."
-
-
-def _size(request: Request) -> int:
-    return len(encode((request.system, request.messages, request.tools)))
 
 
 def with_spend(tick: ProgressCallback, models: Models | None) -> ProgressCallback:

@@ -200,8 +200,11 @@ def train_command(
             raise BadInput("a control is trained on the world's documents: leave --from out.")
         world, settings, begun = controlled(world, control, settings)
     run, why = begin(out, world, settings, given, begun)
-    if url is not None and not where.is_here:
-        _as_a_fleet(where, run, url, begun)
+    if url is not None and not where.is_here:  # the engine's workers play all lessons
+        from kbgym.engines.fleet import Fleet, train_fleet
+
+        with where.opened() as engine:
+            train_fleet(engine, Fleet(run.world, run.settings, url, begun))
     with spending.models(players(settings), run.folder / CASSETTE) as models:
         with progress("embedding") as tick:
             agents = agents_named(settings, models, world=world, kept=run.folder / KEPT)
@@ -242,14 +245,6 @@ def _outcome(trainer: Trainer, place: str, why: str | None) -> tuple[dict[str, A
         f"covering {share:.1%} of {held.origins:,} originals.\n"
     )
     return result, text
-
-
-def _as_a_fleet(where: EngineChoice, run: Run, url: str, store: Store | None) -> None:
-    """Have the engine's workers play all lessons."""
-    from kbgym.engines.fleet import Fleet, train_fleet
-
-    with where.opened() as engine:
-        train_fleet(engine, Fleet(run.world, run.settings, url, store))
 
 
 def _next(out: Path, url: str | None, world: Path, pools: bool) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -143,12 +144,6 @@ def _tested(world: World, readers: Sequence[str]) -> dict[str, tuple[Question, .
     return {name: found for name in ("test_in", "test_out") if (found := tuple(world.split(name)))}
 
 
-class _Probed(msgspec.Struct, frozen=True):
-    """The fields of `probe.json` that are read."""
-
-    order: list[str]
-
-
 class Prepared(msgspec.Struct, frozen=True):
     """An arm's store, its search engine, and the facts about it to record."""
 
@@ -260,20 +255,20 @@ def run_seed(
     SeedRun(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None), connect).run()
 
 
+@dataclass
 class SeedRun:
     """One seed in progress."""
 
-    def __init__(
-        self, folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: StatusCallback, connect: Connect = models_for
-    ) -> None:
-        self.connect = connect
-        self.folder = folder
-        self.plan = plan
-        self.seed = seed
-        self.prepare = prepare
-        self.tick = tick
-        self.embedder = embedder_named(plan.embedder)
-        for reader in (plan.reader, *plan.others):
+    folder: Path
+    plan: Plan
+    seed: int
+    prepare: Prepare
+    tick: StatusCallback
+    connect: Connect = models_for
+
+    def __post_init__(self) -> None:
+        self.embedder = embedder_named(self.plan.embedder)
+        for reader in (self.plan.reader, *self.plan.others):
             if not is_model(reader):
                 make_agent(reader, "reader")  # rejects unknown readers before any write
         self.world = self._world()
@@ -330,7 +325,7 @@ class SeedRun:
                 checked: dict[str, Any] = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
                 checked["order"] = list(probe.groups)
                 (folder / "probe.json").write_text(canonical.pretty(checked), encoding="utf-8")
-        order = canonical.read_value(place / "probe.json", _Probed).order
+        order: list[str] = canonical.read_value(place / "probe.json", dict[str, Any])["order"]
         for name in order:
             canonical.check_name(place / "probe.json", name)
         return {name: tuple(canonical.read_lines(place / f"{name}.jsonl", Question)) for name in order}
@@ -380,7 +375,9 @@ class SeedRun:
         sets = {**groups, **(_tested(self.world, self.plan.readers) if final else {})}
         mine = dict(sets)
         if self.plan.kind in PAPER:
-            mine |= {LESSONS: self._lessons()} if lessons else {}
+            once = msgspec.structs.replace(self._settings(self.plan.trainings[0]), epochs=1)
+            asked_once = sorted((question for _, question in schedule(self.world, once)), key=lambda one: one.id)
+            mine |= {LESSONS: tuple(asked_once)} if lessons else {}
             mine |= {EVAL: self.world.split(EVAL)} if ends and self.plan.readers and self.world.split(EVAL) else {}
         asked = [("", mine), *((reader, sets) for reader in (self.plan.others if final else ()))]
         found = (
@@ -390,19 +387,14 @@ class SeedRun:
         )
         return [one for one in found if not one.is_whole]
 
-    def _lessons(self) -> Sequence[Question]:
-        settings = msgspec.structs.replace(self._settings(self.plan.trainings[0]), epochs=1)
-        return sorted((question for _, question in schedule(self.world, settings)), key=lambda one: one.id)
-
     def _examine(self, arm: str, store: Store, engine: Engine, sheets: Sequence[AskedSet], settings: Settings) -> None:
         """Run exams with the budget and memory of the training, or of the first training for other arms."""
         about = description_for_prompt(self.world, keys=False)
         for sheet in sheets:
             by = sheet.reader or self.plan.reader
             self.tick(f"{arm}: exam {sheet.name}" + (f" by {by}" if sheet.reader else ""))
-            file = sheet.file
+            file, how = sheet.file, settings
             file.parent.mkdir(parents=True, exist_ok=True)
-            how = settings
             if sheet.reader:  # the rendering of observations depends on the reader
                 how = msgspec.structs.replace(settings, observations="rich" if by == "general" else "paper")
             with self.connect([by], cassette=file.with_name(f"{file.stem}.{CASSETTE}")) as models:

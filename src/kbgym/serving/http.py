@@ -15,8 +15,8 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from kbgym.canonical import decode
@@ -231,7 +231,6 @@ def make_app(
     version: str,
     local_client: Client,
     hosts: frozenset[str] | None,
-    view: ASGIApp | None = None,
     quota: Quota | None = None,
     cors: frozenset[str] = frozenset(),
 ) -> ASGIApp:
@@ -240,7 +239,6 @@ def make_app(
     Args:
         tokens: the tokens that are accepted; without them, every request comes from `local_client`.
         hosts: the accepted Host headers; None accepts any.
-        view: an application to mount at /view/.
         cors: origins whose pages may use the API from a browser.
     """
     api = Api(live, online, version, tokens is not None, quota or Quota())
@@ -259,8 +257,6 @@ def make_app(
         return refuse(error.status_code, error.detail, error.headers)
 
     routes = api.routes()
-    if view is not None:
-        routes += [Route("/view", lambda request: RedirectResponse("view/"), methods=["GET"]), Mount("/view", view)]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: error_reply})
     app.router.redirect_slashes = False
     guarded: ASGIApp = Guard(app, tokens, local_client, hosts, api.rate_limit, cors)

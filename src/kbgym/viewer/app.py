@@ -76,12 +76,11 @@ class Viewer:
             "compare": lambda request: compare.stores(*self._sides(request)),
             "compare-questions": lambda request: compare.exams(*self._sides(request)),
             "live": lambda request: self.live_runs.look(*self._seeded(request)),
+            "table.csv": self.table_csv,
+            "map": self.map,
         }
-        found = [Route(f"/api/{name}", _answered(handler), methods=["GET"]) for name, handler in data.items()]
         return [
-            *found,
-            Route("/api/table.csv", _answered(self.table_csv), methods=["GET"]),
-            Route("/api/map", _answered(self.map), methods=["GET"]),
+            *(Route(f"/api/{name}", _answered(handler), methods=["GET"]) for name, handler in data.items()),
             Mount("/assets", STATIC),
             *(Route(f"/{name}", page, methods=["GET"]) for name in PAGES),
         ]

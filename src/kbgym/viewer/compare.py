@@ -21,6 +21,7 @@ from kbgym.viewer.stores import brief
 
 MOST = 10_000  # of each kind of difference to list; the counts are complete
 ALL = "all sets together"
+LEDGER = ("documents", "links", "authored", "edited", "merged", "orphans", "empty_indexes", "lost_origins")
 COUNTED = ("added", "removed", "edited", "links_added", "links_removed")
 
 
@@ -37,11 +38,8 @@ class Side:
 
     def rows(self) -> dict[str, dict[str, Row]]:
         """Return the rows by question set and question."""
-        found: dict[str, dict[str, Row]] = {}
-        for (arm, name), rows in self.place.exams(self.seed).items():
-            if arm == self.arm:
-                found[name] = {row.id: row for row in rows}
-        return found
+        exams = self.place.exams(self.seed).items()
+        return {name: {row.id: row for row in rows} for (arm, name), rows in exams if arm == self.arm}
 
     def values(self) -> dict[str, Any]:
         return {**picked(self, "seed", "arm"), "run": self.place.name, "label": self.place.label(self.seed, self.arm)}
@@ -55,10 +53,13 @@ def stores(left: Side, right: Side) -> dict[str, Any]:
         lambda: diff(one.store, other.store),
     )
     relinked = _relinked(found, one.store, other.store)
+    held = [ledger(side.store) for side in (one, other)]
+    numbers: list[list[Any]] = [[name.replace("_", " "), *(getattr(each, name) for each in held)] for name in LEDGER]
+    numbers.append(["coverage", *(coverage(side.store).direct for side in (one, other))])
     return {
         "left": left.values(),
         "right": right.values(),
-        "numbers": [[name, *pair] for name, pair in _numbers(one.store, other.store)],
+        "numbers": numbers,
         "counts": {"relinked": len(relinked), **{name: len(getattr(found, name)) for name in COUNTED}},
         "added": [brief(other, record.id) for record in found.added[:MOST]],
         "removed": [brief(one, record.id) for record in found.removed[:MOST]],
@@ -66,13 +67,6 @@ def stores(left: Side, right: Side) -> dict[str, Any]:
         "relinked": relinked[:MOST],
         "most": MOST,
     }
-
-
-def _numbers(one: Store, other: Store) -> list[tuple[str, tuple[float, float]]]:
-    first, second = ledger(one), ledger(other)
-    names = ("documents", "links", "authored", "edited", "merged", "orphans", "empty_indexes", "lost_origins")
-    rows = [(name.replace("_", " "), (getattr(first, name), getattr(second, name))) for name in names]
-    return [*rows, ("coverage", (coverage(one).direct, coverage(other).direct))]
 
 
 def _relinked(found: Difference, one: Store, other: Store) -> list[dict[str, Any]]:

@@ -6,15 +6,16 @@ produced the numbers come first, so that a reference agent's result is not mista
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Any
 
 import msgspec
 
 from kbgym.analysis.cells import Cell, Table
-from kbgym.analysis.curves import curve, examined, forward_passes, retention
+from kbgym.analysis.curves import Pass, curve, examined, forward_passes, retention
 from kbgym.analysis.health import coverage
+from kbgym.analysis.proof import dollars_of
 from kbgym.analysis.results import POOLED, Results, is_reference, played_by
 from kbgym.analysis.tables import arms, stores, training
 from kbgym.analysis.tables.arms import in_short
@@ -23,7 +24,6 @@ from kbgym.analysis.verdict import WORDS
 from kbgym.errors import BadInput
 from kbgym.store import ledger
 from kbgym.trace.events import Committed, Ended
-from kbgym.training.exam import Row
 from kbgym.viewer import group_label, picked, thinned
 from kbgym.viewer.places import ViewedPlace
 from kbgym.worlds.kinds import kind_of
@@ -58,16 +58,12 @@ def about(place: ViewedPlace) -> dict[str, Any]:
         "trained": list(place.trained(seed)) if seeds else [],
         "examined": results is not None,
         "agent": results.agent if results else played_by(place.settings) if place.settings else "",
-        "reference": _reference(place),
+        "reference": place.settings is not None and is_reference(place.settings),
         "facts": facts(place, seed) if seeds else [],
     }
     if results is not None:
         found["groups"] = [{"group": group, "label": group_label(group)} for group in results.groups]
     return found
-
-
-def _reference(place: ViewedPlace) -> bool:
-    return place.settings is not None and is_reference(place.settings)
 
 
 def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
@@ -82,9 +78,13 @@ def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
         epochs = f"{settings.epochs} epoch{'s' if settings.epochs != 1 else ''}"
         rows.append(("Training", f"{settings.questions} questions", f"{epochs}, seed {seeds}"))
     for trained in place.trained(seed).values():
-        counts, share, spent = ledger(trained.store), coverage(trained.store).direct, spend(trained, ())
-        money = "no model, no cost" if _reference(place) else _money(spent["cost"])
-        note = f"{counts.links:,} links, {share:.1%} of the originals covered; {spent['actions']:,} actions, {money}"
+        counts, share = ledger(trained.store), coverage(trained.store).direct
+        cost = dollars_of(event.usage for event in trained.events if isinstance(event, Ended))
+        money = "price unknown" if cost is None else f"${cost:,.2f}"
+        money = "no model, no cost" if settings is not None and is_reference(settings) else money
+        note = (
+            f"{counts.links:,} links, {share:.1%} of the originals covered; {trained.total.actions:,} actions, {money}"
+        )
         rows.append((trained.label, f"{counts.authored:,} indexes", note))
     if place.kind == "store":
         counts = ledger(place.viewed(seed).store)
@@ -92,20 +92,6 @@ def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
         rows.append(("Store", f"{counts.documents:,} documents", authored))
         rows.append(("Links", f"{counts.links:,}", f"{orphans}, {counts.lost_origins:,} lost originals"))
     return [{"label": label, "value": value, "note": note} for label, value, note in rows]
-
-
-def _money(cost: float | None) -> str:
-    return "price unknown" if cost is None else f"${cost:,.2f}"
-
-
-def spend(trained: Trained, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the cost of training and of these exam rows; `cost` is in dollars, None if a price is unknown."""
-    last = trained.spent[max(trained.spent)]
-    used = [event.usage for event in trained.events if isinstance(event, Ended) and event.usage]
-    used += [row.usage for row in rows if row.usage]
-    costs = [usage.get("cost", 0.0) for usage in used]
-    cost = None if any(cost is None for cost in costs) else math.fsum(costs)
-    return {**picked(last, "actions", "characters", "tokens"), "cost": cost}
 
 
 # -- tables of the report ---------------------------------------------------------------------------------------------
@@ -164,9 +150,9 @@ def gradient(place: ViewedPlace) -> dict[str, Any]:
                 "n": sum(len(pairs) for pairs in results.pairs(arm, group)),
             }
         arms.append({"arm": arm, "label": results.label(arm), "trained": arm in results.trainings, "groups": groups})
-    groups_named = [{"group": group, "label": group_label(group)} for group in (*results.groups, POOLED)]
-    said = {"headline": in_short(results), "words": WORDS}
-    return {"groups": groups_named, "arms": arms, "table": table_values(table), **said}
+    named = [{"group": group, "label": group_label(group)} for group in (*results.groups, POOLED)]
+    about = {"groups": named, "headline": in_short(results), "words": WORDS}
+    return {**about, "arms": arms, "table": table_values(table)}
 
 
 # -- learning ---------------------------------------------------------------------------------------------------------
@@ -185,7 +171,7 @@ def learning(place: ViewedPlace, seed: int) -> dict[str, Any]:
                 [point.iteration, point.authored, point.links, round(point.coverage, 5)] for point in thinned(points)
             ],
             "epochs": epoch_ends(trained),
-            "forward": _rolling([(each.f1, each.steps) for each in forward_passes(trained)]),
+            "forward": _rolling(forward_passes(trained)),
         }
         if results is not None and arm in results.arms and examined(results.seeds[0], arm, results.groups):
             one["exams"] = msgspec.to_builtins(curve(results, arm))
@@ -200,10 +186,7 @@ def epoch_ends(trained: Trained) -> list[int]:
     return [ends[position] for position in range(size, max(ends, default=0), size) if position in ends]
 
 
-def _rolling(scores: Sequence[tuple[float, int]], width: int = 20) -> list[list[float]]:
+def _rolling(passes: Sequence[Pass], width: int = 20) -> Sequence[list[float]]:
     """Return iteration, mean F1 and mean steps over a rolling window of forward passes."""
-    found = []
-    for end in range(width, len(scores) + 1):
-        recent = scores[end - width : end]
-        found.append([end, sum(f1 for f1, _ in recent) / width, sum(steps for _, steps in recent) / width])
-    return list(thinned(found))
+    windows = ((end, passes[end - width : end]) for end in range(width, len(passes) + 1))
+    return thinned([[end, fmean(one.f1 for one in some), fmean(one.steps for one in some)] for end, some in windows])

@@ -126,27 +126,23 @@ class ViewedPlace:
             return found
 
     def _look(self) -> None:
-        now = time.monotonic()
-        if now - self._looked < LOOK_SECONDS and self._seen:
+        if time.monotonic() - self._looked < LOOK_SECONDS and self._seen:
             return
-        self._looked = now
-        seen = self.signature()
+        self._looked, seen = time.monotonic(), self.signature()
         if seen != self._seen:
             self._seen = seen
             self._kept.clear()
 
     def signature(self) -> tuple[Any, ...]:
         """Return the sizes of the files that grow during a run."""
+        bases = [self.folder]
+        if self.kind == "experiment":
+            seeds = [seed_folder(self.folder, seed) for seed in self.seeds]
+            bases = [*seeds, *(seed / one.name for seed in seeds for one in self.plan.trainings)]
         files: list[Path] = []
-        for base in self._bases():
+        for base in bases:
             files += [base / "trace.jsonl", base / "records.jsonl", *exam_files(base / "exams")]
         return tuple((str(file), file.stat().st_size) for file in files if file.exists())
-
-    def _bases(self) -> list[Path]:
-        if self.kind != "experiment":
-            return [self.folder]
-        seeds = [seed_folder(self.folder, seed) for seed in self.seeds]
-        return [*seeds, *(seed / one.name for seed in seeds for one in self.plan.trainings)]
 
     # -- contents ------------------------------------------------------------------------------------------------------
 

@@ -33,24 +33,19 @@ Steps = Sequence[tuple[actions.Action, dict[str, Any]]]
 def listing(place: ViewedPlace, seed: int) -> dict[str, Any]:
     """Return every examined question with its score on each arm, and the trainings."""
     exams = place.exams(seed)
-    arms = list(dict.fromkeys(arm for arm, _ in exams))
+    own, arms = list(place.arms(seed)), list(dict.fromkeys(arm for arm, _ in exams))
+    arms.sort(key=lambda arm: (split(arm)[1] or 0, own.index(split(arm)[0])))  # earlier iterations come last
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for (arm, name), found in exams.items():
         for row in found:
             line = rows.setdefault((name, row.id), _question(row, name))
             line["by"][arm] = [row.f1, row.actions, row.outcome, row.answer, row.characters]
     return {
-        "arms": [{"arm": arm, "label": place.label(seed, arm)} for arm in _ordered(place, seed, arms)],
+        "arms": [{"arm": arm, "label": place.label(seed, arm)} for arm in arms],
         "sets": [{"set": name, "label": group_label(name)} for name in dict.fromkeys(name for _, name in exams)],
         "rows": list(rows.values()),
         "trainings": [{"arm": arm, "label": trained.label} for arm, trained in place.trained(seed).items()],
     }
-
-
-def _ordered(place: ViewedPlace, seed: int, arms: list[str]) -> list[str]:
-    """Return the place's own stores in order, followed by stores of earlier iterations."""
-    known = list(place.arms(seed))
-    return sorted(arms, key=lambda arm: (split(arm)[1] or 0, known.index(split(arm)[0])))
 
 
 def _question(row: Row, name: str) -> dict[str, Any]:
@@ -118,7 +113,9 @@ def exam(place: ViewedPlace, seed: int, name: str, id: str, arms: list[str]) -> 
         steps = [step(at, shot.action, shot.result, viewed.text) for at, shot in enumerate(row.shots, 1)]
         _mark(viewed, steps, asked)
         paired.append([(shot.action, one) for shot, one in zip(row.shots, steps, strict=True)])
-        sides.append({**_side(row), "arm": arm, "label": place.label(seed, arm), "steps": steps})
+        plain = picked(row, "answer", "f1", "em", "actions", "characters", "outcome", "failure")
+        usage = {name: row.usage.get(name) for name in ("prompt", "completion", "cost")} if row.usage else None
+        sides.append({**plain, "usage": usage, "arm": arm, "label": place.label(seed, arm), "steps": steps})
     if first is None:
         raise BadInput(f"there is no question {id[:60]!r} in {name[:60]!r}.")
     if len(paired) == 2:
@@ -132,12 +129,6 @@ def exam(place: ViewedPlace, seed: int, name: str, id: str, arms: list[str]) -> 
     viewed = place.viewed(seed, wanted[0])
     support = [{"id": one, "text": viewed.text(one)} for one in (asked.support if asked else ())]
     return {**_question(first, name), "sides": sides, "support": support, "taught": taught}
-
-
-def _side(row: Row) -> dict[str, Any]:
-    usage = {name: row.usage.get(name) for name in ("prompt", "completion", "cost")} if row.usage else None
-    plain = picked(row, "answer", "f1", "em", "actions", "characters", "outcome", "failure")
-    return {**plain, "usage": usage}
 
 
 def _mark(viewed: ViewedStore, steps: list[dict[str, Any]], asked: Question | None) -> None:

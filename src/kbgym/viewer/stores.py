@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import msgspec
 
 from kbgym.analysis.audit import Index
 from kbgym.analysis.health import advice
-from kbgym.analysis.index_use import account, accounts, advised
+from kbgym.analysis.index_use import account_if_examined, accounts, advised
 from kbgym.errors import BadInput
 from kbgym.gym.tools import MOST_TEXT, PAGE_SIZE
 from kbgym.store import ledger
@@ -136,10 +135,8 @@ def audit(place: ViewedPlace, viewed: ViewedStore) -> dict[str, Any]:
 
     The gain or cost of each is included if the run has exams of this store and of the flat one.
     """
-    health, accounted = viewed.health, None
-    if place.kind == "run" and viewed.name in place.trained(place.seeds[0]):
-        with contextlib.suppress(BadInput):
-            accounted = account(place.folder, viewed.store)
+    is_trained = place.kind == "run" and viewed.name in place.trained(place.seeds[0])
+    health, accounted = viewed.health, account_if_examined(place.folder, viewed.store) if is_trained else None
     uses = accounts(health.audit, viewed.readings, accounted)
     further = advised(accounted, str(place.folder)) if accounted else []
     return {

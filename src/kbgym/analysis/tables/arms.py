@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from statistics import fmean
+from typing import Literal
 
 from kbgym.analysis.cells import Cell, Line, Table, estimate, number
 from kbgym.analysis.results import LABELS, POOLED, Results, Seed
@@ -59,31 +60,29 @@ def how(results: Results, seeds: Sequence[Seed] | None = None) -> str:
     return "95% interval by Student's t over questions, those that share a key taken together"
 
 
-def _id(table: str, arm: str, group: str, seeds: Sequence[Seed] | None) -> str:
-    return f"{table}/{arm}/{group}" if seeds is None else f"{table}/{arm}/seed-{seeds[0].number}/{group}"
-
-
-def rho_cell(
-    results: Results, table: str, arm: str, group: str, seeds: Sequence[Seed] | None = None, base: str = "flat"
+def _compared_cell(
+    measure: Literal["rho", "difference"],
+    results: Results,
+    table: str,
+    arm: str,
+    group: str,
+    seeds: Sequence[Seed] | None = None,
+    base: str = "flat",
 ) -> Cell:
-    formula = (
-        f"mean actions on the arm over mean actions on {results.label(base)}, same questions; {how(results, seeds)}"
-    )
-    found = ratio_of(results, results.pairs(arm, group, base, seeds)).interval
-    sources = results.sources(arm, group, "actions", base, seeds)
-    return estimate(f"{_id(table, arm, group, seeds)}/rho", found, formula, sources, mark=1.0)
+    """Return the ratio of actions or the difference of F1 between an arm and a base."""
+    pairs, other = results.pairs(arm, group, base, seeds), f"on {results.label(base)}, same questions"
+    if measure == "rho":
+        found, field, mark = ratio_of(results, pairs), "actions", 1.0
+        formula = f"mean actions on the arm over mean actions {other}; {how(results, seeds)}"
+    else:
+        found, field, mark = gain_of(results, pairs), "f1", 0.0
+        formula = f"mean F1 on the arm minus mean F1 {other}; {how(results, seeds)}, of Wilson's type"
+    of = group if seeds is None else f"seed-{seeds[0].number}/{group}"
+    sources = results.sources(arm, group, field, base, seeds)
+    return estimate(f"{table}/{arm}/{of}/{measure}", found.interval, formula, sources, mark=mark)
 
 
-def difference_cell(
-    results: Results, table: str, arm: str, group: str, seeds: Sequence[Seed] | None = None, base: str = "flat"
-) -> Cell:
-    formula = (
-        f"mean F1 on the arm minus mean F1 on {results.label(base)}, same questions; {how(results, seeds)}, "
-        "of Wilson's type"
-    )
-    found = gain_of(results, results.pairs(arm, group, base, seeds)).interval
-    sources = results.sources(arm, group, "f1", base, seeds)
-    return estimate(f"{_id(table, arm, group, seeds)}/difference", found, formula, sources, mark=0.0)
+rho_cell, difference_cell = partial(_compared_cell, "rho"), partial(_compared_cell, "difference")
 
 
 def mean_cell(results: Results, id: str, arm: str, group: str, field: str, digits: int = 3) -> Cell:

@@ -5,7 +5,6 @@ Stores of trained arms come from their traces; unsupervised arms from the record
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
@@ -21,10 +20,6 @@ from kbgym.analysis.verdict import TEXTS
 from kbgym.worlds.truth import GROUPS
 
 LAST = "the store at the end of the trace"
-
-
-def over_seeds(results: Results, arm: str, value: Callable[[Trained], float]) -> float:
-    return fmean(value(seed.trained[arm]) for seed in results.seeds)
 
 
 def traces(results: Results, arm: str, what: str) -> list[CellSource]:
@@ -46,16 +41,14 @@ def arms(results: Results) -> Table:
         counted = ("documents", "authored", "links", "tokens")
         values: dict[str, float | None] = {name: fmean(one.get(name, 0) for one in about) for name in counted}
         values["coverage"] = fmean(one["coverage"]["direct"] for one in about)
-        values["actions_spent"] = fmean(_actions_spent(seed.trained.get(arm)) for seed in results.seeds)
+        values["actions_spent"] = fmean(
+            seed.trained[arm].total.actions if arm in seed.trained else 0 for seed in results.seeds
+        )
         cells = TABLES["arms"].cells(f"arms/{arm}", values, store_sources(results, arm))
         for field, digits in (("f1", 3), ("em", 3), ("actions", 2), ("characters", 0)):
             cells.append(mean_cell(results, f"arms/{arm}/{field}", arm, POOLED, field, digits))
         lines.append(Line(results.label(arm), cells))
     return results.table("arms", lines, TEXTS["indexes"] if {"graphrag", "raptor"} & set(results.arms) else "")
-
-
-def _actions_spent(trained: Trained | None) -> float:
-    return float(trained.spent[max(trained.spent)].actions) if trained else 0.0
 
 
 def readings(results: Results) -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from statistics import fmean
 
 import msgspec
@@ -15,7 +14,7 @@ from kbgym.analysis.curves import forward_passes
 from kbgym.analysis.results import LABELS, POOLED, Results
 from kbgym.analysis.statistics import break_even
 from kbgym.analysis.tables.arms import flatten
-from kbgym.analysis.tables.stores import over_seeds, traces
+from kbgym.analysis.tables.stores import traces
 from kbgym.analysis.trajectory import EDITS, Epoch, Trained, tokens_of
 from kbgym.sanitize import counted, safe_text
 from kbgym.trace.events import Ended
@@ -34,8 +33,11 @@ def edits(results: Results, arm: str) -> Table | None:
     def mean(value: Callable[[Epoch], float]) -> list[float]:
         return [fmean(value(one) for one in found if one.epoch == epoch) for epoch in epochs]
 
+    def calls(name: str) -> list[float]:
+        return mean(lambda one: one.edits[name])
+
     growth = [fmean(_growth(one, epoch) for one in trained) for epoch in epochs]
-    share = [fmean(_coverage(one, epoch) for one in trained) for epoch in epochs]
+    share = [fmean(one.coverage_at(epoch * one.settings.questions) for one in trained) for epoch in epochs]
     edits_a_pass = mean(lambda one: one.edits_a_pass)
     values = {
         "edits a pass": edits_a_pass,
@@ -44,7 +46,7 @@ def edits(results: Results, arm: str) -> Table | None:
         "coverage at the end": share,
         "links of an index at the end": mean(lambda one: one.degrees.mean),
         "indexes without a link at the end": mean(lambda one: one.degrees.empty),
-        **{f"{name} calls": mean(partial(_calls, name)) for name in EDITS},
+        **{f"{name} calls": calls(name) for name in EDITS},
         "candidates judged": mean(lambda one: one.judged),
         "errors": mean(lambda one: one.errors),
     }
@@ -68,18 +70,6 @@ def edits(results: Results, arm: str) -> Table | None:
         sentence += f" to {share[-1]:.1%}"
     heads = (*(f"epoch {epoch}" for epoch in epochs), "all")
     return results.table("edits", lines, f"{sentence}.", heads, of=arm)
-
-
-def _calls(name: str, epoch: Epoch) -> float:
-    return epoch.edits[name]
-
-
-def _spent(unit: str, trained: Trained) -> float:
-    return float(getattr(trained.spent[max(trained.spent)], unit))
-
-
-def _coverage(trained: Trained, epoch: int) -> float:
-    return trained.coverage_at(epoch * trained.settings.questions)
 
 
 def _growth(trained: Trained, epoch: int) -> float:
@@ -108,7 +98,7 @@ def breaking_even(results: Results) -> Table:
     groups = (*results.groups, POOLED)
     for arm in results.trainings:
         for unit in _units(results):
-            training = over_seeds(results, arm, partial(_spent, unit))
+            training = fmean(getattr(seed.trained[arm].total, unit) for seed in results.seeds)
             what = f"{unit} of all training passes, mean over seeds"
             files = traces(results, arm, "act events")
             spent = number(f"break-even/{arm}/{unit}/training", training, what, files, 0)
@@ -153,9 +143,7 @@ def model_usage(results: Results) -> Table | None:
         rows = [row for seed in results.seeds for group in results.groups for row in seed.rows(arm, group)]
         files = results.sources(arm, POOLED, "usage")
         lines += _usage_line(f"exams of {results.label(arm)}", f"usage/{arm}/exam", rows, files)
-    if not lines:
-        return None
-    return results.table("usage", lines)
+    return results.table("usage", lines) if lines else None
 
 
 def _usage_line(head: str, id: str, passes: Sequence[Ended | Row], files: list[CellSource]) -> list[Line]:
