@@ -10,7 +10,7 @@ from turns import note
 
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.curator import GeneralCurator
-from kbgym.agents.general.evidence import supporting
+from kbgym.agents.general.evidence import Findings
 from kbgym.agents.general.fields import Field, fields_of, holds, page_of
 from kbgym.api import train
 from kbgym.api.factory import embedder_named
@@ -34,6 +34,12 @@ TEXTS = {
     **{f"w{n}": f"Weather {n}: Rain was seen on day {n} over the sea." for n in range(20)},
     "w20": "Weather 20: On 1900-05-01 it was dry.",
 }
+
+
+def supporting(question, answers, documents):
+    found = Findings(question, answers)
+    found.see(documents)
+    return found.evidence()
 
 
 def corpus() -> World:

@@ -82,7 +82,7 @@ def exam(name, world, embedder):
 
 def test_the_reference_reader_reads_hubs_and_indexes(small, embedder):
     flat = exam("flat", small, embedder)
-    for name in ("hipporag", "hipporag-ppr", "lightrag", "oracle"):
+    for name in ("hipporag", "lightrag", "oracle"):
         summary = exam(name, small, embedder)
         assert summary.f1 == 1.0
         assert summary.actions < flat.actions
@@ -115,11 +115,10 @@ def test_the_oracle_needs_facts(embedder):
         build_arm("oracle", World((Document("d", "A text."),)), lambda: embedder)
 
 
-@pytest.mark.parametrize(("name", "module"), [("graphrag", "igraph"), ("hipporag-ppr", "igraph")])
-def test_what_is_not_installed_is_named(name, module, small, embedder, monkeypatch):
-    monkeypatch.setitem(sys.modules, module, None)
+def test_what_is_not_installed_is_named(small, embedder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "igraph", None)
     with pytest.raises(Missing, match=r"kbgym\[report\]"):
-        build_arm(name, small, lambda: embedder)
+        build_arm("graphrag", small, lambda: embedder)
 
 
 def test_leiden_keeps_circles_together_and_the_process_generator_usual():

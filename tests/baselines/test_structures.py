@@ -13,7 +13,6 @@ from kbgym.baselines import build_arm, graphs
 from kbgym.baselines.graphs import clusters
 from kbgym.errors import BadInput
 from kbgym.worlds.people import kind as people_oracle
-from kbgym.worlds.world import Document
 
 
 def under(store, text):
@@ -57,20 +56,6 @@ def test_hubs_link_both_ways(small):
     for hub in store:
         if hub.flag == "authored":
             assert all(hub.id in store[id].links for id in hub.links)
-
-
-def test_pagerank_changes_the_order_and_nothing_else(small):
-    plain = graphs.build_hipporag(small.documents).store
-    ordered = graphs.build_hipporag(small.documents, order="pagerank").store
-    assert [set(record.links) for record in ordered] == [set(record.links) for record in plain]
-    assert [record.links for record in ordered] != [record.links for record in plain]
-
-
-def test_pagerank_puts_first_what_shares_most():
-    texts = ["Ann Bly met Bo Cade.", "Ann Bly sang.", "Ann Bly saw Cy Dorn.", "Bo Cade and Ann Bly sailed."]
-    documents = [Document(f"d{place}", text) for place, text in enumerate(texts)]
-    store = graphs.build_hipporag(documents, order="pagerank").store
-    assert store["d0"].links[0] == "d3"
 
 
 # -- B2, RAPTOR, LightRAG ---------------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def test_bad_input_is_one_sentence(capfdbinary, tmp_path, world):
 
 def test_help_lists_the_arms(capfdbinary):
     code, printed, _ = kbgym(capfdbinary, "baseline", "--help")
-    assert code == 0 and "hipporag-ppr" in printed and "nostore" in printed
+    assert code == 0 and "hipporag" in printed and "nostore" in printed
 
 
 def test_a_model_writes_graphrags_summaries_once_it_was_forecast_and_confirmed(capfdbinary, tmp_path, world):

@@ -71,7 +71,6 @@ BUILDERS: dict[str, Callable[[Given], Built]] = {
     "bm25": build_flat,
     "graphrag": lambda given: graphs.build_graphrag(given.documents, seed=given.seed, summarise=given.summarise),
     "hipporag": lambda given: graphs.build_hipporag(given.documents),
-    "hipporag-ppr": lambda given: graphs.build_hipporag(given.documents, order="pagerank"),
     "raptor": lambda given: graphs.build_raptor(given.documents, given.embedder()),
     "lightrag": lambda given: graphs.build_lightrag(given.documents),
     "pages": lambda given: pages.build(given.documents),

@@ -8,8 +8,10 @@ below only add kinds and relations. The module is independent of worlds and ques
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import files
 
 import msgspec
 
@@ -63,17 +65,13 @@ def by_entity(read: Iterable[Mention]) -> dict[Entity, list[int]]:
 # -- names ------------------------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[^\W_]+(?:['’](?!s\b)[^\W_]+|-[^\W_]+)*")
-_SENTENCE = re.compile(
-    r"(?<=[.!?])(?<!\b\w\.)\s+(?=[^\W\d_a-z])"
-)  # the full stop of an initial does not end a sentence
+# The full stop of an initial does not end a sentence.
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!\b\w\.)\s+(?=[^\W\d_a-z])")
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _DATE = re.compile(rf"\b(?:{_MONTH} \d{{1,2}}, \d{{4}}|\d{{1,2}} {_MONTH} \d{{4}}|\d{{4}}-\d{{2}}-\d{{2}})\b")
 _PARTICLES = frozenset("of de da di du del der den la le van von al bin ibn y".split())
-_FUNCTION = frozenset(
-    "a an the this that these those he she it they we you i his her its their our my your there here in on at by for "
-    "from with without to of and or but nor if when while as after before since during because although who whom whose "
-    "which what where why how all every each some any no not both either neither most many few".split()
-)
+_WORDS = tomllib.loads((files("kbgym.baselines") / "entities.toml").read_text(encoding="utf-8"))
+_FUNCTION = frozenset(_WORDS["function"].split())
 
 
 class _Spelling:
@@ -139,18 +137,6 @@ _VERB = re.compile(f"(?P<subject>{_MARK}) (?P<relation>[a-z][a-z -]*?) (?P<objec
 _PLACES = frozenset({"city", "town", "village", "country"})
 _PLACE_PHRASE = re.compile(r"(?:.* )?(city|town|village|country) of|(?:lives|lived|resides|resided) in")
 _VALUES = frozenset({"job", "hobby", "gender", *_PLACES})
-_SAME = {
-    "occupation": "job",
-    "profession": "job",
-    "jobs": "job",
-    "occupations": "job",
-    "hobbies": "hobby",
-    "pastime": "hobby",
-    "friends": "friend",
-    "children": "child",
-    "siblings": "sibling",
-    "parents": "parent",
-}
 
 
 def _read(text: str, spelling: _Spelling) -> Mention:
@@ -191,7 +177,7 @@ def _stated(marked: str, named: Sequence[Entity]) -> Iterator[Triple]:
             subject = _unmarked(match["subject"], named)[0]
             relation = match["relation"]
             place = _PLACE_PHRASE.fullmatch(relation)
-            relation = (place[1] or "city") if place else _SAME.get(relation, relation.removeprefix("is "))
+            relation = (place[1] or "city") if place else _WORDS["same"].get(relation, relation.removeprefix("is "))
             for found in _objects(match["object"], relation, named):
                 yield Triple(subject, relation, found, shape is _VERB and not place)
             return

@@ -8,8 +8,7 @@ Only the smallest communities become documents: there is no hierarchy of reports
 
 HippoRAG style (B3): any two documents that name the same person are linked both ways, unless more than `crowd`
 documents name them; every name, job, city or other value in at least two documents has a hub, linked to all of
-them and back. HippoRAG's retrieval, Personalized PageRank, is not part of a store; `order="pagerank"` uses it for the
-order in which a read shows a document's links.
+them and back. HippoRAG's retrieval, Personalized PageRank, is not part of a store.
 
 LightRAG style: every entity and every relation seen from one end ("friend of Ann Bly") is a document if at least two
 documents mention it, linked to its sources; entities also link to their relations.
@@ -28,7 +27,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,7 +115,6 @@ def _split(graph: Any, size: int) -> list[list[int]]:
 
 
 CROWD = 40  # a name in more documents than this links none of them
-DAMPING = 0.5  # HippoRAG's value: half of all steps restart, so a walk stays near its origin
 
 
 def hub_text(entity: Entity) -> str:
@@ -129,9 +127,7 @@ def hub_text(entity: Entity) -> str:
     return entity.name if entity.kind == NAME else f"{entity.kind} {entity.name}"
 
 
-def build_hipporag(
-    documents: Sequence[Document], crowd: int = CROWD, order: Literal["corpus", "pagerank"] = "corpus"
-) -> Built:
+def build_hipporag(documents: Sequence[Document], crowd: int = CROWD) -> Built:
     """Link documents that share a name and add one hub per entity."""
     read = mentions([document.text for document in documents])
     named = by_entity(read)
@@ -141,18 +137,13 @@ def build_hipporag(
     ids = [document.id for document in documents]
     hub_ids = {entity: store.add(hub_text(entity)) for entity in hubs}
     entities = [[entity for entity in mention.entities if entity in hubs] for mention in read]
-    if order == "pagerank":
-        numbers = {entity: number for number, entity in enumerate(hubs)}
-        graph = [[numbers[entity] for entity in some] for some in entities]
-        neighbours = rank_neighbours(graph, len(hubs), neighbours)
-    pairs = sum(map(len, neighbours))
     for entity, places in hubs.items():
         store.link(hub_ids[entity], [ids[place] for place in places])
     for place, id in enumerate(ids):
         store.link(id, [*(ids[other] for other in neighbours[place]), *(hub_ids[one] for one in entities[place])])
     notes = {
         "hubs": len(hubs),
-        "links_between_documents": pairs,
+        "links_between_documents": sum(map(len, neighbours)),
         "links_of_hubs": 2 * sum(map(len, hubs.values())),
         "crowded_names": sum(len(places) > crowd for entity, places in named.items() if entity.kind == NAME),
     }
@@ -168,30 +159,6 @@ def _neighbours(read: Sequence[Mention], named: dict[Entity, list[int]], crowd: 
                 found[one].add(other)
                 found[other].add(one)
     return [sorted(others) for others in found]
-
-
-def rank_neighbours(
-    graph: Sequence[Sequence[int]], entities: int, neighbours: Sequence[Sequence[int]]
-) -> list[list[int]]:
-    """Sort the neighbours of each document by Personalized PageRank from it, ties in the given order.
-
-    The graph joins documents and entities; `graph[d]` lists the entities that document d names.
-    """
-    try:
-        import igraph
-    except ImportError as error:
-        raise Missing("ordering links by PageRank needs igraph; run: pip install 'kbgym[report]'.") from error
-    first = len(graph)
-    edges = [(place, first + entity) for place, some in enumerate(graph) for entity in some]
-    walks = igraph.Graph(n=first + entities, edges=edges)
-    found: list[list[int]] = []
-    for place, others in enumerate(neighbours):
-        if len(others) > 1:
-            scores = walks.personalized_pagerank(others, directed=False, damping=DAMPING, reset_vertices=[place])
-            # Rounded because the last bits of a sum differ between machines.
-            others = [others[at] for at in np.argsort(-np.round(scores, 9), kind="stable")]
-        found.append(list(others))
-    return found
 
 
 Relation = tuple[Entity, str]  # the entity and the wording

@@ -19,7 +19,9 @@ from all reports (a world) or from those that were read (a reader).
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from typing import NamedTuple
 
 from kbgym.chronicle.timeline import DatedReport, Timeline
@@ -63,57 +65,17 @@ class Solution(NamedTuple):
     unanswerable: bool = False
 
 
-_STEPS = {
-    "two-steps": (("job", "spouse"), ("hobby", "father"), ("city", "mother")),
-    "three-steps": (("job", "spouse father"), ("hobby", "mother father"), ("city", "spouse mother")),
-    "four-steps": (
-        ("job", "mother spouse mother"),
-        ("hobby", "spouse mother spouse"),
-        ("city", "father spouse father"),
-    ),
-    "five-steps": (
-        ("job", "mother spouse mother spouse"),
-        ("hobby", "mother spouse father spouse"),
-        ("city", "father spouse mother spouse"),
-    ),
-}
 _ORDER = {"oldest": min, "youngest": max}
-_EXTREMES = ("oldest-city", "youngest-hobby", "oldest-job")
 
 
 def templates(depth: int = 3) -> dict[str, QuestionTemplate]:
-    """Return the templates, three of each class; the third is reserved. `depth` is the longest path of relatives."""
-    p = "person"
-    rows: list[tuple[str, str, tuple[str, ...], str, str, str]] = []  # class, ask, slots, wording, kind, other
-    for kind in ("job", "hobby", "city"):
-        rows.append(("one-step", "value", (p,), f"value-{kind}", kind, ""))
-        rows.append(("as-of", "as-of", (p, "date"), f"as-of-{kind}", kind, ""))
-        rows.append(("source", "source", ("source", p), f"source-{kind}", kind, ""))
-    rows += [("change", "before", (p,), f"before-{kind}", kind, "") for kind in ("job", "hobby")]
-    rows += [("change", "since", (p,), "since-city", "city", "")]
-    for kind in ("city", "hobby", "job"):
-        rows.append(("count", "count", (kind,), f"count-{kind}", kind, ""))
-        rows.append(("friends", "friends", (p, kind), f"friends-{kind}", kind, ""))
-        rows.append(("compare", "compare", (kind, kind), f"compare-{kind}", kind, ""))
-    rows += [("list", "list", (kind,), f"list-{kind}", kind, "") for kind in ("job", "hobby")]
-    rows += [("list", "friends-of", (p,), "list-friends", "", "")]
-    pairs = (("job", "city"), ("city", "hobby"), ("job", "hobby"))
-    rows += [("join", "join", pair, f"join-{pair[0]}-{pair[1]}", *pair) for pair in pairs]
-    for name, then in zip(_EXTREMES, ("hobby", "job", "city"), strict=True):
-        kind = name.partition("-")[2]
-        rows.append(("superlative", "extreme", (kind,), name, kind, ""))
-        rows.append(("superlative-step", "extreme", (kind,), f"{name}-{then}", kind, then))
-    seen: dict[str, int] = {}
+    """Return the templates of `templates.toml` by name. `depth` is the longest path of relatives, plus one."""
+    rows = tomllib.loads((files("kbgym.chronicle") / "templates.toml").read_text(encoding="utf-8"))
     found = {}
-    for class_, ask, slots, name, kind, other in rows:
-        seen[class_] = seen.get(class_, 0) + 1
-        found[name] = QuestionTemplate(name, class_, seen[class_] == 3, ask, slots, name, kind, other)
-    for class_, paths in list(_STEPS.items())[: max(0, depth - 1)]:
-        for place, (kind, path) in enumerate(paths):
-            name = f"{path.replace(' ', '-')}-{kind}"
-            found[name] = QuestionTemplate(
-                name, class_, place == 2, "value", (p,), f"value-{kind}", kind, "", tuple(path.split())
-            )
+    for name, row in rows.items():
+        row["slots"], path = tuple(row["slots"]), tuple(row.pop("path", ()))
+        if len(path) < max(1, depth):
+            found[name] = QuestionTemplate(**{"name": name, "wording": name, "reserved": False, "path": path, **row})
     return found
 
 

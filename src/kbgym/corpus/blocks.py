@@ -7,10 +7,13 @@ counted in characters of the file read as text with one-character line ends.
 from __future__ import annotations
 
 import re
+import tomllib
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import Literal
+from importlib.resources import files
+from typing import Any, Literal
 
+TABLES: dict[str, Any] = tomllib.loads((files("kbgym.corpus") / "tables.toml").read_text(encoding="utf-8"))
 Kind = Literal["sentence", "item", "row", "code", "field"]
 MOST_HEADING = 150  # of a heading before a sentence; a longer one is also a text of its own
 MOST_LOOKED_FOR = 200
@@ -128,8 +131,8 @@ _NO_TITLE = frozenset("abstract summary overview introduction motivation descrip
 class Headings:
     """The headings above the current position; a level-one heading with no other before it is the page's title."""
 
-    def __init__(self, title: str = "") -> None:
-        self.title = title
+    def __init__(self) -> None:
+        self.title = ""
         self._stack: list[tuple[int, str]] = []
         self._all: list[str] = []
         self._used: set[str] = set()

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from kbgym.canonical import digest
-from kbgym.corpus.blocks import folded
+from kbgym.corpus.blocks import TABLES, folded
 from kbgym.corpus.files import Problem, walk
 from kbgym.corpus.passages import DraftDocument, passages, sentences
 from kbgym.corpus.reader_process import reader_process
@@ -27,21 +27,7 @@ _ENDINGS = ("", ".md", ".html", ".rst", ".markdown", "/index.md", "/index.html",
 Unit = Literal["passage", "sentence"]
 Quote = tuple[str, str, str]  # per statement: the id of its document, its text, and its text with context
 LINK, HIDDEN = "link target", "hidden character"
-REASONS = {
-    "comment": "comments are for those who write the file",
-    LINK: "a link is its words; with --links or `site` also a link between documents",
-    "image": "of an image there is only its description",
-    "tag": "markup without words",
-    "script or style": "code of a web page",
-    "navigation or form": "the same on every page of a site",
-    "language of a code block": "markup without words",
-    "heading": "there is no text under it",
-    "column": "the column is empty in every row",
-    "table of contents": "the headings of the page once more",
-    "directive": "an instruction for printing",
-    HIDDEN: "it is invisible, and an agent might obey it",
-    "other": "markup, or something no reader understood",
-}
+REASONS: dict[str, str] = TABLES["omissions"]
 MOST_TEXTS = 1_000  # examples per kind
 MOST_TEXT = 200  # characters shown per example
 

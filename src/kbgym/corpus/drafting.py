@@ -23,8 +23,9 @@ from kbgym.agents.llm.prompting import as_data, prompt
 from kbgym.agents.llm.retry import TooLong
 from kbgym.agents.llm.values import Message, Reply, Request, object_schema, tool
 from kbgym.canonical import digest
-from kbgym.corpus.splits import near_duplicates, normalised
+from kbgym.corpus.splits import near_duplicates, normalised, says
 from kbgym.corpus.statements import clean
+from kbgym.corpus.update import file_of
 from kbgym.errors import Failed
 from kbgym.progress import ProgressCallback
 from kbgym.worlds.world import Document, World
@@ -223,18 +224,14 @@ class _Sieve:
             return "with an answer that holds a |"
         if not supports or None in supports:
             return "supported by no sentence that was shown"
-        if not any(_says(text or "", answer) for text in supports):
+        if not any(says(text or "", answer) for text in supports):
             return "with an answer that is not in their supports"
-        if _says(question, answer):
+        if says(question, answer):
             return "that give their answer away"
         known = [*self._known, *(draft.question for draft in self.found), question]
         if any(pair.second == len(known) - 1 for pair in near_duplicates(known)):
             return "asked already"
         return None
-
-
-def _says(text: str, words: str) -> bool:
-    return f" {normalised(words)} " in f" {normalised(text)} "
 
 
 def _request(writer: ModelWriter, group: Sequence[Document]) -> Request:
@@ -269,9 +266,5 @@ def handfuls(documents: Sequence[Document], seed: int = 0) -> Iterator[tuple[Doc
 def _around(documents: Sequence[Document], place: int) -> range:
     """Return the positions of a document and its neighbours in the same file."""
     near = range(max(0, place - NEAR), min(len(documents), place + NEAR + 1))
-    same = [one for one in near if _file(documents[one]) == _file(documents[place])]
+    same = [one for one in near if file_of(documents[one]) == file_of(documents[place])]
     return range(same[0], same[-1] + 1)
-
-
-def _file(document: Document) -> str:
-    return document.source.file if document.source else ""

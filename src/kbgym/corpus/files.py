@@ -18,25 +18,12 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.corpus.blocks import Broken
+from kbgym.corpus.blocks import TABLES, Broken
 from kbgym.errors import BadInput, Missing
 
 PROJECT = "kbgym.toml"
 RECORDINGS = "cassette.jsonl"  # model recordings kept beside their results; never documents
-_ENDINGS = {
-    "markdown": ".md .markdown",
-    "rst": ".rst .rest",
-    "text": ".txt .text",
-    "html": ".html .htm .xhtml",
-    "jsonl": ".jsonl .ndjson",
-    "json": ".json",
-    "yaml": ".yaml .yml",
-    "toml": ".toml",
-    "csv": ".csv .tsv",
-    "converted": ".pdf .docx .pptx .xlsx .epub",
-    "notebook": ".ipynb",
-}
-FORMATS = {ending: format for format, endings in _ENDINGS.items() for ending in endings.split()}
+FORMATS = {ending: format for format, endings in TABLES["formats"].items() for ending in endings.split()}
 CONVERTER = "{}: needs markitdown; run: pip install 'kbgym[documents]'"
 MOST_FILE = 32 << 20  # a file that is read whole
 MOST_ROWS = 2 << 30  # a file that is read row by row

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from kbgym.corpus.blocks import Broken, folded
+from kbgym.corpus.blocks import TABLES, Broken, folded
 from kbgym.errors import Missing
 
 if TYPE_CHECKING:
@@ -232,10 +232,10 @@ def code_span(text: str) -> str:
     return f"{ticks}{room}{folded(text) or ' '}{room}{ticks}"
 
 
-def fenced(text: str, language: str = "") -> list[str]:
+def fenced(text: str) -> list[str]:
     """Return a code block."""
     ticks = "`" * max(3, max((len(run) for run in re.findall("`+", text)), default=0) + 1)
-    return [ticks + language, *text.split("\n"), ticks, ""]
+    return [ticks, *text.split("\n"), ticks, ""]
 
 
 def indented(lines: Sequence[str], mark: str) -> list[str]:
@@ -256,32 +256,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 _DIRECTIVE = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:+.-]+)::", re.MULTILINE)
 _ROLE = re.compile(r"(?<![\w:+.-]):([\w:+.-]{1,100}):`")
-_SETTINGS = {
-    "file_insertion_enabled": False,
-    "raw_enabled": False,
-    "report_level": 5,
-    "halt_level": 5,
-    "line_length_limit": 1 << 30,
-    "_disable_config": True,
-    "syntax_highlight": "none",
-    "smart_quotes": False,
-    "doctitle_xform": True,
-    "sectsubtitle_xform": False,
-    "math_output": "LaTeX",
-}
-_CODE_DIRECTIVES = frozenset(
-    "code-block sourcecode parsed-literal testcode testsetup doctest prompt ipython productionlist".split()
-)
-_SAID = {
-    "versionadded": "Added in version",
-    "versionchanged": "Changed in version",
-    "deprecated": "Deprecated since version",
-    "seealso": "See also:",
-}
-_OBJECTS = frozenset(
-    "function class method attribute data exception module option envvar confval setting describe object decorator"
-    " property".split()
-)
+_CODE_DIRECTIVES, _OBJECTS = (frozenset(TABLES[name].split()) for name in ("code", "objects"))
 
 
 def rst_to_html(text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -293,7 +268,7 @@ def rst_to_html(text: str) -> tuple[str, list[tuple[str, str]]]:
             raise
         raise Missing("reading reStructuredText needs docutils; run: pip install 'kbgym[documents]'") from None
     names = _register(text)
-    html = publish_parts(text, writer_name="html5", settings_overrides=_SETTINGS)["html_body"]
+    html = publish_parts(text, writer_name="html5", settings_overrides=TABLES["docutils"])["html_body"]
     return str(html), [("directive", name) for name in names]
 
 
@@ -315,7 +290,7 @@ def _register(text: str) -> list[str]:
             holder = nodes.container()
             if self.arguments and (":" in self.name or self.name in _OBJECTS):
                 return [self.described(holder)]
-            said = f"{_SAID.get(self.name, '')} {' '.join(self.arguments)}".strip()
+            said = f"{TABLES['said'].get(self.name, '')} {' '.join(self.arguments)}".strip()
             if self.name in _CODE_DIRECTIVES:
                 code = "\n".join(self.content)
                 return [nodes.literal_block(code, code)] if code.strip() else []

@@ -9,7 +9,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from kbgym.corpus.blocks import MOST_HEADING, Block, Broken, Headings, Kind, Page, folded, row_text
+from kbgym.corpus.blocks import MOST_HEADING, TABLES, Block, Broken, Headings, Kind, Page, folded, row_text
 from kbgym.corpus.fields import Node, add_fields, read_toml, read_yaml
 from kbgym.corpus.html import html_to_markdown
 from kbgym.corpus.markdown_inline import Inline, parser, read_inline
@@ -22,17 +22,6 @@ _LABEL = re.compile(r"[^\W\d_][\w /().'’-]{0,40}:\s+\S")
 _TARGET = re.compile(r"\([\w.:-]+\)=")  # MyST: a label for the next block
 _ADMONITION = re.compile(r"\{([\w:-]+)\}(.*)")
 _OPTIONS = re.compile(r"(?:[ \t]*:[\w-]+:[^\n]*\n)+")
-_SILENT = frozenset(
-    "contents toctree currentmodule include literalinclude highlight index only tableofcontents".split()
-)
-_SAID = {
-    "versionadded": "Added in version ",
-    "versionchanged": "Changed in version ",
-    "deprecated": "Deprecated since version ",
-    "seealso": "See also",
-    **{name: name.capitalize() for name in "note warning tip hint important caution danger attention todo".split()},
-    "admonition": "",
-}
 _ENDS = (".", "!", "?", ";", ")", "。", "…")
 MOST_NOTE = 800  # a footnote up to this length is put where it is referenced
 
@@ -203,10 +192,10 @@ class _Reader:
         options = _OPTIONS.match(token.content)
         content = token.content[options.end() :] if options else token.content
         self.page.lost.append(("directive", f"{token.info} {options[0] if options else ''}".strip()))
-        if said[1] in _SILENT:
+        if said[1] in TABLES["silent"].split():
             self.page.lost.append(("directive", content))
-        elif said[1] in _SAID:
-            label, given = _SAID[said[1]], said[2].strip()
+        elif said[1] in TABLES["myst"]:
+            label, given = TABLES["myst"][said[1]], said[2].strip()
             head = f"{label}{given}: " if label.endswith(" ") else f"{label}: " if label else ""
             self._blocks(head + content if content.strip() else label + given, self.env)
             self.last = None

@@ -10,6 +10,7 @@ import msgspec
 
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
+from kbgym.worlds.splits import shares
 
 SHARES = {"train": 6, "test_in": 3, "eval": 1}
 
@@ -48,7 +49,8 @@ def divide(
                     have[splits[place]] += 1
         else:
             waiting.append((len(counted), digest(f"{seed}:{_name(members, places)}".encode()), places))
-    wanted = _sizes(sum(have.values()) + sum(size for size, _, _ in waiting))
+    total = sum(have.values()) + sum(size for size, _, _ in waiting)
+    wanted = dict(zip(SHARES, shares(list(SHARES.values()), total), strict=True))
     for size, _, places in sorted(waiting, key=lambda bundle: (-bundle[0], bundle[1])):
         split = max(SHARES, key=lambda name: wanted[name] - have[name])
         have[split] += size
@@ -79,16 +81,6 @@ def _bundles(members: Sequence[Split], alike: Sequence[tuple[int, int]]) -> list
 
 def _name(members: Sequence[Split], places: Sequence[int]) -> str:
     return next((members[place].group for place in places if members[place].group), members[places[0]].name)
-
-
-def _sizes(total: int) -> dict[str, int]:
-    """Split a number by the shares, rounding up the largest remainders."""
-    whole = sum(SHARES.values())
-    sizes = {name: total * share // whole for name, share in SHARES.items()}
-    order = sorted(SHARES, key=lambda name: -(total * SHARES[name] % whole))
-    for name in order[: total - sum(sizes.values())]:
-        sizes[name] += 1
-    return sizes
 
 
 # -- near-duplicates --------------------------------------------------------------------------------------------------

@@ -15,17 +15,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import (
-    atomic_dir,
-    digest,
-    digest_of,
-    encode,
-    is_text,
-    pretty,
-    read_lines,
-    read_value,
-    write_lines,
-)
+from kbgym.canonical import atomic_dir, digest, digest_of, encode, is_text, pretty, read_lines, read_value, write_lines
 from kbgym.errors import BadInput
 
 _TABLE_FILES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")  # each row is a page

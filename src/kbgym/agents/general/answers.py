@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from kbgym.agents.general.fields import Field, fields_of, in_words, page_of, sentences
-from kbgym.agents.general.text import content_words, look_at, names, split_title, stem
+from kbgym.agents.general.text import content_words, names, names_after_title, split_title, stem
 
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DATE = re.compile(
@@ -77,7 +77,7 @@ def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
                 return found.rstrip(".,")
             continue
         own = asked | {*content_words(page)}
-        if fresh := [name for name in look_at(f"{page}: {sentence}").names if not {*content_words(name)} <= own]:
+        if fresh := [name for name in names_after_title(f"{page}: {sentence}") if not {*content_words(name)} <= own]:
             return next((name for name in fresh if " " in name), fresh[0]) if "who" in lowered.split() else fresh[0]
     return UNKNOWN
 

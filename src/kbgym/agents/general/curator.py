@@ -13,7 +13,7 @@ import re
 from kbgym.agents.general.evidence import Findings
 from kbgym.agents.general.fields import Field, fields_of, holds, page_of, sentences
 from kbgym.agents.general.pointers import pointer
-from kbgym.agents.general.text import content_words, look_at, split_title
+from kbgym.agents.general.text import content_words, split_title, word_set
 from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
 from kbgym.gym.observations import documents
 from kbgym.gym.policy import Backward, IndexTask, PlannedPolicy, Steps, View
@@ -181,6 +181,6 @@ def _introduction(page: str, found: Findings) -> str:
     for text in found.texts.values():
         if first and split_title(text)[0].split(" > ")[0] == page:
             for one in sentences(text):
-                if content_words(one)[:1] == first and len(look_at(one).words) > 3 and not fields_of(f"{page}: {one}"):
+                if content_words(one)[:1] == first and len(word_set(one)) > 3 and not fields_of(f"{page}: {one}"):
                     return one
     return ""

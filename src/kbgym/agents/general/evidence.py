@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kbgym.agents.general.fields import Field, fields_of, folded, holds, in_words, names_in, page_of
-from kbgym.agents.general.text import content_words, is_identifier, look_at
+from kbgym.agents.general.text import content_words, is_identifier, word_set
 
 _PAGE = 0.5  # what a word on a document's page counts beside one in the document
 _CLEARLY = 2.0  # how much more than any other page the evidence speaks of a question without a known name
@@ -37,8 +37,8 @@ class Findings:
         for id, text in shown:
             if id not in self.texts:
                 self.texts[id] = text
-                self._holding.update(look_at(text).words)
-                self._on_page.setdefault(page_of(text), set()).update(look_at(text).words)
+                self._holding.update(word_set(text))
+                self._on_page.setdefault(page_of(text), set()).update(word_set(text))
 
     def relevance(self, words: Iterable[str]) -> float:
         """Return the share of the question's words among these, weighted by how rare they are."""
@@ -49,7 +49,7 @@ class Findings:
     def worth(self, id: str) -> float:
         """Return how much of the question a document and its page speak of."""
         text = self.texts[id]
-        return self.relevance(look_at(text).words) + _PAGE * self.relevance(self._on_page[page_of(text)])
+        return self.relevance(word_set(text)) + _PAGE * self.relevance(self._on_page[page_of(text)])
 
     def _speaking(self, stating: Sequence[str]) -> list[str]:
         """Return those documents that speak of something the question names, else those that one that does leads to.
@@ -59,7 +59,7 @@ class Findings:
         if named := self._rarest_name():
             if direct := [id for id in stating if named <= self._on_page[page_of(self.texts[id])]]:
                 return direct
-            naming = [id for id, text in self.texts.items() if named <= look_at(text).words]
+            naming = [id for id, text in self.texts.items() if named <= word_set(text)]
             return [id for id in stating if any(self._names_page(one, id) for one in naming)]
         worth: dict[str, float] = {}
         for id in stating:
@@ -135,7 +135,7 @@ class Findings:
         for member in members:
             words = frozenset(content_words(member))
             titled = [id for id, text in self.texts.items() if is_about(page_of(text), member)]
-            stating = titled or [id for id, text in self.texts.items() if words and words <= look_at(text).words]
+            stating = titled or [id for id, text in self.texts.items() if words and words <= word_set(text)]
             found[member] = sorted(stating, key=lambda id: (-self.worth(id), id))
         return found
 
@@ -190,10 +190,3 @@ def is_about(page: str, member: str) -> bool:
     """Return True if a page is that of a list's member; "Tomcat 9.0" and "Apache Tomcat" share the rarer words."""
     title, words = {*content_words(page)}, {*content_words(member)}
     return bool(title) and (title <= words or (len(words) > 0 and words <= title))
-
-
-def supporting(question: str, answers: Sequence[str], documents: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the ids of the documents that state an accepted answer and speak of the question's subject."""
-    found = Findings(question, answers)
-    found.see(documents)
-    return found.evidence()

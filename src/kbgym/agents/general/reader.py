@@ -27,7 +27,7 @@ class GeneralReader:
 
     async def act(self, view: View) -> Action:
         if self._memory is None or self._taken > len(view.history):
-            self._memory, self._taken = ReaderMemory(getattr(view.task, "question", "")), 0
+            self._memory, self._taken = ReaderMemory(view.task.question), 0
         for turn in view.history[self._taken :]:
             self._memory.take(turn)
         self._taken = len(view.history)

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-import msgspec
-
 _WORD = re.compile(r"[^\W_]+(?:['’.\-/_][^\W_]+)*")
 _SMALL = frozenset(
     "a about after all also an and any are as at be been before being between both but by can could did do does during "
@@ -26,21 +24,6 @@ _MOST_WORDS = 8
 _ENDS = frozenset(".!?:")
 _PEOPLES = ("ian", "ish", "ese", "can")  # "American" and "English" are not distinctive
 _MONTHS = frozenset("january february march april may june july august september october november december".split())
-
-
-class SeenText(msgspec.Struct, frozen=True):
-    """A text in parts: its content words, its names and identifiers in order, its title and its body."""
-
-    words: frozenset[str]
-    names: tuple[str, ...]
-    title: str
-    body: str
-
-
-@lru_cache(maxsize=65_536)
-def look_at(text: str) -> SeenText:
-    title, body = split_title(text)
-    return SeenText(frozenset(content_words(text)), tuple(dict.fromkeys(names(body))), title, body)
 
 
 @lru_cache(maxsize=65_536)
@@ -100,9 +83,15 @@ def word_set(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=65_536)
+def names_after_title(text: str) -> tuple[str, ...]:
+    """Return the different names of a document's body."""
+    return tuple(dict.fromkeys(names(split_title(text)[1])))
+
+
+@lru_cache(maxsize=65_536)
 def telling_names(text: str, most: int) -> tuple[str, ...]:
     """Return the first distinctive names of a text."""
-    return tuple(name for name in look_at(text).names[:most] if is_telling(name, text))
+    return tuple(name for name in names_after_title(text)[:most] if is_telling(name, text))
 
 
 def is_telling(name: str, text: str) -> bool:

@@ -7,6 +7,7 @@ put between delimiters that it cannot contain itself.
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import cache
 from importlib.resources import files
 
@@ -18,22 +19,10 @@ from kbgym.gym.actions import Action, Invalid, Read, Search
 from kbgym.gym.policy import Backward, Forward, IndexTask, Lookup, Task, Turn, View
 from kbgym.gym.tools import Role
 
-REASONS = {
-    "named": "named in this question",
-    "asked": "named in an earlier question",
-    "incomplete": "its index misses documents that were seen",
-    "doubted": "other documents imply one that its index misses",
-    "changed": "facts under its index changed",
-    "sibling": "of a kind that questions ask for",
-}
+WORDS = tomllib.loads((files("kbgym.agents.llm") / "prompts" / "words.toml").read_text(encoding="utf-8"))
 # Curator prompts by strategy.
 CURATION = {"paper": "curation", "class": "curation_class"}
 
-_VERDICTS = {
-    "out of budget": "It ran out of actions before it answered.",
-    "wrong": "It answered wrongly.",
-    "right": "It answered correctly.",
-}
 NO_NEWS = 3  # pages
 _MOST_TASKS, _MOST_KNOWN, _MOST_LOOKUPS = 8, 16, 4
 # Delimiters and control tokens of chat templates, which text must not contain.
@@ -162,7 +151,7 @@ def task_block(task: Task) -> str:
                     f"Question: {plain(question)}",
                     "What the reader did:",
                     *_attempts(forward),
-                    f"{_VERDICTS[verdict]} Score (F1): {f1:.2f}.",
+                    f"{WORDS['verdicts'][verdict]} Score (F1): {f1:.2f}.",
                     f"Correct answer: {plain(golds[0])}{also}",
                     "Make this need, in any words, cheaper to answer: build what is missing, extend what is partial, "
                     "change nothing if it is complete already.",
@@ -201,7 +190,7 @@ def _agenda(index_tasks: tuple[IndexTask, ...], forward: tuple[Turn, ...]) -> li
 def _task_line(task: IndexTask) -> str:
     """Return a task in words: the reason, what is known, the searches, the cost."""
     index = f"its index is [{task.index}], links: {len(task.linked)}" if task.index else "no index yet"
-    parts = [f'"{task.text}" ({REASONS[task.reason]})', index]
+    parts = [f'"{task.text}" ({WORDS["reasons"][task.reason]})', index]
     if task.known:
         parts.append(f"belong to it and are not linked: {', '.join(f'[{id}]' for id, _ in task.known)}")
     if task.stale:

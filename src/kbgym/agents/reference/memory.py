@@ -27,8 +27,8 @@ class Memory:
         self._values: dict[tuple[str, str], dict[str, None]] = {}
         self._holders: dict[IndexKey, dict[str, None]] = {}
         self._settled: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._whole_people: set[str] = set()
-        self._whole_keys: set[IndexKey] = set()
+        self.whole_people: set[str] = set()  # everything the store states about them was read
+        self.whole_keys: set[IndexKey] = set()  # everyone with these attributes is known
         self._listed: set[tuple[str, str]] = set()
 
     # -- input ---------------------------------------------------------------------------------------------------------
@@ -75,18 +75,10 @@ class Memory:
         self._listed.add((relation, person))
         self._listed.update((half, person) for half in HALVES.get(relation, ()))
 
-    def settle_person(self, person: str) -> None:
-        """Mark everything the store states about a person as read."""
-        self._whole_people.add(person)
-
     def credit(self, key: IndexKey, people: Iterable[str]) -> None:
         """Record that, according to an index, these people have an attribute or a relation to a person."""
         for person in people:
             self._note(key.kind, *((person, key.value) if key.kind in ATTRIBUTES else (key.value, person)))
-
-    def settle_key(self, key: IndexKey) -> None:
-        """Mark the people with an attribute as complete."""
-        self._whole_keys.add(key)
 
     # -- queries -------------------------------------------------------------------------------------------------------
 
@@ -111,12 +103,6 @@ class Memory:
         lists = [(name, person) for name in (relation, *HALVES.get(relation, ())) if (name, person) in self._listed]
         named = {value for place in lists for value in self._values.get(place, ())}
         return [one for one in self.related(relation, person) if one not in named]
-
-    def is_whole(self, person: str) -> bool:
-        return person in self._whole_people
-
-    def has_key(self, key: IndexKey) -> bool:
-        return key in self._whole_keys
 
     def related(self, relation: str, person: str) -> list[str]:
         """Return the people (or values) known to be related to a person."""

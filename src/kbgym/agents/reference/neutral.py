@@ -21,7 +21,7 @@ from kbgym.agents.reference.searching import query_for
 from kbgym.agents.trust import NEUTRAL_READERS
 from kbgym.gym.actions import Action, Read
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Forward, Steps, View
+from kbgym.gym.policy import Steps, View
 from kbgym.index_keys import IndexKey
 from kbgym.index_keys.vocabulary import PATHS, telling, words_of
 
@@ -37,7 +37,6 @@ class TrustingReader(ReferenceReader):
         self._question: frozenset[str] = frozenset()
 
     def _plan_pass(self, view: View) -> Steps[Action]:
-        assert isinstance(view.task, Forward)
         self._question = _words(view.task.question)
         return (yield from super()._plan_pass(view))
 

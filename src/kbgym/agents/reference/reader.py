@@ -31,7 +31,7 @@ from kbgym.agents.reference.questions import (
 from kbgym.agents.reference.searching import listing_query, queries_about, query_for
 from kbgym.gym.actions import Action, Answer, Read, Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Forward, PlannedPolicy, Steps, View
+from kbgym.gym.policy import PlannedPolicy, Steps, View
 from kbgym.index_keys import IndexKey
 from kbgym.index_keys.vocabulary import GENDERED, PATHS, words_of
 
@@ -57,9 +57,9 @@ class ReferenceReader(PlannedPolicy):
         self._headings: dict[tuple[str, ...], str] = {}  # results that state nothing, and where they may lead
 
     def _plan_pass(self, view: View) -> Steps[Action]:
-        query = parse_question(_question(view))
+        query = parse_question(view.task.question)
         if query is None:
-            observation = yield Search(_question(view))
+            observation = yield Search(view.task.question)
             found = documents(observation)
             return Answer(found[0][1] if found else "unknown")
         yield from self._gather_query(query)
@@ -67,7 +67,7 @@ class ReferenceReader(PlannedPolicy):
         return Answer(self._answer(query))
 
     def best(self, view: View) -> str:
-        query = parse_question(_question(view))
+        query = parse_question(view.task.question)
         return "unknown" if query is None else self._answer(query)
 
     # -- answering from memory ----------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class ReferenceReader(PlannedPolicy):
     def _enumerate(self, key: IndexKey) -> Gathering:
         """Find everyone with an attribute; an index that also gives the attribute asked next is read first."""
         further, key = key, key.base
-        if self.memory.has_key(key):
+        if key in self.memory.whole_keys:
             return
         page, query = 1, index_text(key) if key.kind == "born" else query_for(key)
         while True:
@@ -164,7 +164,7 @@ class ReferenceReader(PlannedPolicy):
                     break
                 query, page = query_for(key), page if query == query_for(key) else 0
             page += 1
-        self.memory.settle_key(key)
+        self.memory.whole_keys.add(key)
 
     def _lookup(self, relation: str, person: str, then: str = "") -> Gathering:
         """Find everyone (or the value) related to a person."""
@@ -236,7 +236,7 @@ class ReferenceReader(PlannedPolicy):
         memory = self.memory
         if memory.is_settled(relation, person) or memory.is_listed(relation, person):
             return True
-        if memory.is_whole(person) and (relation in _OWN or (memory.lists and relation not in PATHS)):
+        if person in memory.whole_people and (relation in _OWN or (memory.lists and relation not in PATHS)):
             return True
         found = len(memory.related(relation, person)) if relation not in PATHS else 0
         return (relation in _SINGLE and found > 0) or (memory.lists and relation == "parent" and found == 2)
@@ -306,7 +306,7 @@ class ReferenceReader(PlannedPolicy):
             self.memory.settle(relation, person, dict.fromkeys(members))
             return True
         if (yield from self._read_index(found, IndexKey("person", person))):
-            self.memory.settle_person(person)
+            self.memory.whole_people.add(person)
             return self._is_known(relation, person)
         return False
 
@@ -317,8 +317,3 @@ _OWN = {"friend", "child", "spouse", "parent", *ATTRIBUTES}
 
 def _stated(found: list[Shown]) -> list[Fact]:
     return [fact for _, text in found for fact in facts(text)]
-
-
-def _question(view: View) -> str:
-    assert isinstance(view.task, Forward)
-    return view.task.question

@@ -19,7 +19,7 @@ from kbgym.chronicle.questions import QuestionTemplate, Slots, answer, relative
 from kbgym.chronicle.timeline import ATTRIBUTES
 from kbgym.gym.actions import Action, Answer, Read, Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, Forward, PlannedPolicy, Steps, View
+from kbgym.gym.policy import PlannedPolicy, Steps, View
 from kbgym.index_keys import IndexKey
 
 ABOUT: dict[str, str] = WORDS["reports_about"]
@@ -49,15 +49,15 @@ class ReportReader(PlannedPolicy):
     # -- answering ----------------------------------------------------------------------------------------------------
 
     def _plan(self, view: View) -> Steps[Action]:
-        found = read(_question(view))
+        found = read(view.task.question)
         if found is None:
-            shown = documents((yield Search(_question(view))))
+            shown = documents((yield Search(view.task.question)))
             return Answer(shown[0][1] if shown else "unknown")
         yield from self._gather(*found)
         return Answer(self._answer(view))
 
     def _answer(self, view: View) -> str:
-        found = read(_question(view))
+        found = read(view.task.question)
         solution = answer(self.notes.timeline, *found) if found else None
         return solution.golds[0] if solution else "unknown"
 
@@ -236,11 +236,5 @@ class JoiningReportReader(TrustingReportReader):
     joined = 3
 
 
-NEUTRAL_V3 = dict(
-    zip(NEUTRAL_V3_READERS, (TrustingReportReader, ScepticalReportReader, JoiningReportReader), strict=True)
-)
-
-
-def _question(view: View) -> str:
-    assert isinstance(view.task, Forward | Backward)
-    return view.task.question
+READERS = (TrustingReportReader, ScepticalReportReader, JoiningReportReader)
+NEUTRAL_V3 = dict(zip(NEUTRAL_V3_READERS, READERS, strict=True))
