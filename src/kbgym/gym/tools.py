@@ -118,16 +118,15 @@ def check(action: Action, role: Role) -> Action:
         if (value := getattr(action, field, None)) is not None and not _plain_id(value):
             return Invalid(str(name), f"{field} is not a document's id.")
     if isinstance(action, actions.Search | actions.Read) and not 1 <= action.page <= MOST_PAGE:
-        return Invalid(str(name), f"there is no page {_number(action.page)}; pages start at 1.")
+        shown = str(action.page) if abs(action.page) < 10**12 else "so large"
+        return Invalid(str(name), f"there is no page {shown}; pages start at 1.")
     if isinstance(action, actions.LinkMany):
         if not action.targets:
             return Invalid("link_many", "targets is empty; name at least one document.")
-        if len(action.targets) > MOST_TARGETS:
-            return Invalid(
-                "link_many",
-                f"{len(action.targets)} targets are too many: at most {MOST_TARGETS} at once, and nothing was linked.",
-            )
-        if not all(_plain_id(target) for target in action.targets):
+        if (count := len(action.targets)) > MOST_TARGETS:
+            reason = f"{count} targets are too many: at most {MOST_TARGETS} at once, and nothing was linked."
+            return Invalid("link_many", reason)
+        if not all(map(_plain_id, action.targets)):
             return Invalid("link_many", "targets holds something that is not a document's id.")
     return msgspec.structs.replace(action, **tidied) if tidied else action
 
@@ -144,10 +143,6 @@ def _problem(text: str, field: str) -> str | None:
 
 def _plain_id(id: str) -> bool:
     return 0 < len(id) <= 200 and id.isprintable() and is_plain(id)
-
-
-def _number(value: int) -> str:
-    return str(value) if abs(value) < 10**12 else "so large"
 
 
 def _plain(sentence: str) -> str:

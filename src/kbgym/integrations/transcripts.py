@@ -36,7 +36,10 @@ from kbgym.training.exam_header import read_header
 
 def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
     """Yield every finished pass, in order of completion."""
-    exchanges = [exchange for exchange in cassette.exchanges if not _is_correction(exchange)]
+    # A request that answers a malformed reply ends with plain text by assistant and user.
+    exchanges = [
+        one for one in cassette.exchanges if not any(m.role == "assistant" and m.call is None for m in one.messages)
+    ]
     tails = {_key(exchange, len(exchange.messages)): exchange.tail for exchange in exchanges}
     # A pass grows by two messages a turn: the call and its result.
     extended = {_key(one, length) for one in exchanges for length in range(len(one.messages) - 2, 0, -2)}
@@ -48,11 +51,6 @@ def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
             ends = {length - 1: tails.get(_key(exchange, length), "") for length in range(1, size + 1, 2)}
             said = [{"role": "system", "content": exchange.system}, *_for_templates((*exchange.messages, last), ends)]
             yield {"messages": said, "tools": list(exchange.tools)}
-
-
-def _is_correction(exchange: Exchange) -> bool:
-    """Return True for a request that answers a malformed reply: it ends with plain text by assistant and user."""
-    return any(m.role == "assistant" and m.call is None for m in exchange.messages)
 
 
 def _key(exchange: Exchange, length: int) -> bytes:

@@ -140,7 +140,9 @@ class ReaderHarness(vf.Harness[ReaderHarnessConfig]):
         data: ReaderData,
     ) -> vf.ProgramResult:
         question = msgspec.convert(data.question, Question)
-        played = await self.begun(question, data)
+        budget = reader_budget(world_made(*data.world))
+        environment = _environment(data.world, data.embedder)
+        played = PassByCalls(environment, "reader", Forward(question.text), budget)
         messages: list[Any] = [
             {"role": "system", "content": data.system_prompt},
             {"role": "user", "content": data.prompt},
@@ -158,17 +160,8 @@ class ReaderHarness(vf.Harness[ReaderHarnessConfig]):
                     )
                     messages += await _answered(played, reply.choices[0].message, messages)
         finally:  # whatever ended the pass, including a limit of turns or tokens, it can be scored
-            trace.info.update(await self.outcome(question, data, played))
+            trace.info[_ROW] = msgspec.to_builtins(row_of(question, played.transcript))
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
-
-    async def begun(self, question: Question, data: ReaderData) -> PassByCalls:
-        """Return the pass before its first call."""
-        budget = reader_budget(world_made(*data.world))
-        return PassByCalls(_environment(data.world, data.embedder), "reader", Forward(question.text), budget)
-
-    async def outcome(self, question: Question, data: ReaderData, played: PassByCalls) -> dict[str, Any]:
-        """Return the values that the trace keeps for scoring."""
-        return {_ROW: msgspec.to_builtins(row_of(question, played.transcript))}
 
 
 async def _answered(played: PassByCalls, said: Any, messages: list[Any]) -> list[Any]:

@@ -312,7 +312,10 @@ def recover(trace: Path) -> Recovered | None:
 
 
 def _recover(trace: Path, data: bytes) -> Recovered:
-    whole, head, kept = _NOTHING, None, _beside(trace)
+    whole, head, number = _NOTHING, None, 1
+    while (kept := trace.parent / f"damaged-{number}").exists():
+        number += 1
+    kept.mkdir()
     with suppress(Damaged):
         for event, end in _verified_lines(trace, data.split(b"\n")[:-1]):
             if isinstance(event, Committed | Genesis):
@@ -327,12 +330,3 @@ def _recover(trace: Path, data: bytes) -> Recovered:
             scratch.write_bytes(data[: whole.size])
         write_head(trace, whole)
     return Recovered(whole.iteration, whole.size, max(0, head.iteration - whole.iteration) if head else None, str(kept))
-
-
-def _beside(trace: Path) -> Path:
-    """Create a folder for the damaged files."""
-    number = 1
-    while (kept := trace.parent / f"damaged-{number}").exists():
-        number += 1
-    kept.mkdir()
-    return kept
