@@ -112,11 +112,10 @@ def _trained_on(row: Row, opened: Workspace) -> list[dict[str, Any]]:
     """Return the pass as a model would receive it, with the actions left after every message it answers."""
     task, budget = Forward(row.question), opened.settings.forward_budget
     try:
-        turns = tuple(
-            Turn(shot.action, observe(shot.result, opened.store.look, row.observations)) for shot in row.shots
-        )
+        seen = [observe(shot.result, opened.store.look, row.observations) for shot in row.shots]
     except (KeyError, Refused):
         raise BadInput(f"the row of question {row.id} names documents this store does not have.") from None
+    turns = tuple(Turn(shot.action, one) for shot, one in zip(row.shots, seen, strict=True))
     views = [View("reader", task, turns[:taken], budget - taken) for taken in range(len(turns))]
     ends = {2 * taken: last_lines(view) for taken, view in enumerate(views)}
     return _for_templates(messages(View("reader", task, turns, 0)), ends)

@@ -143,10 +143,8 @@ class ReaderHarness(vf.Harness[ReaderHarnessConfig]):
         budget = reader_budget(world_made(*data.world))
         environment = _environment(data.world, data.embedder)
         played = PassByCalls(environment, "reader", Forward(question.text), budget)
-        messages: list[Any] = [
-            {"role": "system", "content": data.system_prompt},
-            {"role": "user", "content": data.prompt},
-        ]
+        said = {"system": data.system_prompt, "user": data.prompt}
+        messages: list[Any] = [{"role": role, "content": content} for role, content in said.items()]
         model: Any = openai.AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0)
         try:
             async with model:
@@ -167,11 +165,10 @@ class ReaderHarness(vf.Harness[ReaderHarnessConfig]):
 async def _answered(played: PassByCalls, said: Any, messages: list[Any]) -> list[Any]:
     """Return the model's message and the replies to it. The pass fails after too many messages without a call."""
     if said.tool_calls:
-        calls = [(one.id, one.function) for one in said.tool_calls]
-        shown = [
-            {"role": "tool", "tool_call_id": id, "content": await played.call(call.name, call.arguments)}
-            for id, call in calls
-        ]
+        shown = []
+        for one in said.tool_calls:
+            text = await played.call(one.function.name, one.function.arguments)
+            shown.append({"role": "tool", "tool_call_id": one.id, "content": text})
     else:
         shown = [{"role": "user", "content": correction("the reply was text without a call.", played.role)}]
         if sum(message["role"] == "user" for message in messages) > ALLOWANCE:

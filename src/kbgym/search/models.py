@@ -73,10 +73,8 @@ def open_embedder(name: str, cache: Path | None = None) -> CachedEmbedder:
     elif (Path(first) / ONNX).is_file():
         embedder = onnx.OnnxEmbedder(Path(first), first, onnx.pooling_of(Path(first)))
     else:
-        known = ", ".join(EMBEDDERS)
-        raise errors.BadInput(
-            f"there is no embedder {name!r}; use {known}, a folder with {ONNX}, st:NAME, openai:URL#MODEL or hash."
-        )
+        known = f"{', '.join(EMBEDDERS)}, a folder with {ONNX}, st:NAME, openai:URL#MODEL or hash"
+        raise errors.BadInput(f"there is no embedder {name!r}; use {known}.")
     reranker = None
     if second == RERANKER.name:
         reranker = onnx.CrossEncoder(_checked(RERANKER, folder), second)

@@ -150,11 +150,9 @@ def reading_of(lines: Iterable[bytes], path: Path | str, torn: bytes = b"") -> T
     if torn and _holds(torn[:-1], last.chain):
         raise Damaged(f"{path}, line {len(events) + 1}: the line is whole but does not end as it was written.")
     if not events:
-        raise Damaged(
-            f"{path}, line 1: the genesis line is torn; nothing was ever committed here."
-            if torn
-            else f"{path} is empty; a trace starts with its genesis line."
-        )
+        if torn:
+            raise Damaged(f"{path}, line 1: the genesis line is torn; nothing was ever committed here.")
+        raise Damaged(f"{path} is empty; a trace starts with its genesis line.")
     unfinished = len(events) - committed
     parts = [f"{unfinished} events of an unfinished iteration"] if unfinished else []
     parts += [f"a torn last line of {len(torn)} bytes"] if torn else []

@@ -226,9 +226,8 @@ def _pool(server: Server) -> Any:
     try:
         from psycopg_pool import ConnectionPool
     except ImportError as error:
-        raise Missing(
-            f"a postgresql:// store needs psycopg_pool ({error}); run `pip install 'kbgym[postgres]'`."
-        ) from None
+        needed = f"a postgresql:// store needs psycopg_pool ({error})"
+        raise Missing(f"{needed}; run `pip install 'kbgym[postgres]'`.") from None
     logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # its log messages are raised as errors here
     return ConnectionPool(
         server.address.server,

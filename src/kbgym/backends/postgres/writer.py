@@ -86,9 +86,8 @@ class PostgresWriter:
         events: list[Event] = []
         where, chain = self._server.address.shown, self._chain
         if self._seq and not (lines and lines[0].endswith(f'"{chain}"}}')):
-            raise ConnectionLost(
-                f"{where} went down with transactions that were not kept yet; what was built on them is undone."
-            )
+            lost = "went down with transactions that were not kept yet; what was built on them is undone"
+            raise ConnectionLost(f"{where} {lost}.")
         for number, line in enumerate(lines[1:] if self._seq else lines, self._seq + 1):
             event, chain = verified(where, number, line.encode(), chain)
             events.append(event)
