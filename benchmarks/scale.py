@@ -174,11 +174,11 @@ found["peak"] = memory("VmHWM")
 shares = {5: 0.0, 60: 0.0}
 for query in vectors[:100]:
     for depth in shares:
-        truth = {id for id, _ in engine.index.exact(query, 0, depth)}
+        truth = {id for id, _ in engine.index.search(query, 0, depth, exact=True)}
         shares[depth] += len(truth & {id for id, _ in engine.index.search(query, 0, depth)}) / depth / 100
 found["recall"], found["recall60"] = shares[5], shares[60]
 found["deep"], _ = median(lambda query: engine.index.search(query, 500_000 % len(store), 5), vectors[:10])
-found["exact"], _ = median(lambda query: engine.index.exact(query, 0, 5), vectors[:10])
+found["exact"], _ = median(lambda query: engine.index.search(query, 0, 5, exact=True), vectors[:10])
 found["peak_all"] = memory("VmHWM")
 print(json.dumps(found))
 """

@@ -43,9 +43,8 @@ def _tool(tool: Tool) -> dict[str, Any]:
     """Return a tool as `tools/list` describes it."""
     title = tool.name.replace("_", " ").capitalize()
     hints = {"readOnlyHint": tool.name in _READ_ONLY, "destructiveHint": tool.name in _DESTRUCTIVE}
-    hints |= {"openWorldHint": False}
     described = {"name": tool.name, "title": title, "description": tool.description, "inputSchema": tool.schema}
-    return {**described, "annotations": {"title": title, **hints}}
+    return {**described, "annotations": {"title": title, **hints, "openWorldHint": False}}
 
 
 class RpcRequest(msgspec.Struct, frozen=True):
@@ -90,13 +89,13 @@ def parse_message(data: bytes) -> RpcRequest | None:
     return RpcRequest(id, method, params)
 
 
-async def reply_to(data: bytes, toolbox: Toolbox, version: str = "") -> bytes | None:
+async def reply_to(data: bytes, toolbox: Toolbox) -> bytes | None:
     """Return the reply to a message, or None if it needs no reply."""
     try:
         request = parse_message(data)
     except Malformed as error:
         return error.reply
-    return None if request is None else await reply(request, toolbox, version)
+    return None if request is None else await reply(request, toolbox)
 
 
 def progress_of(request: RpcRequest, seconds: int) -> bytes | None:
@@ -114,7 +113,14 @@ async def reply(request: RpcRequest, toolbox: Toolbox, version: str = "") -> byt
     id, given = request.id, request.params
     match request.method:
         case "initialize":
-            return _result(id, _initialized(given.get("protocolVersion"), toolbox, version))
+            asked = given.get("protocolVersion")
+            offered = {
+                "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
+                "capabilities": {"tools": {"listChanged": False}},
+                "serverInfo": {"name": "kbgym", "version": version or "0"},
+                "instructions": toolbox.instructions,
+            }
+            return _result(id, offered)
         case "ping":
             return _result(id, {})
         case "tools/list":
@@ -129,15 +135,6 @@ async def reply(request: RpcRequest, toolbox: Toolbox, version: str = "") -> byt
                 replied["structuredContent"] = result.structured
             return _result(id, replied)
     return _error(id, -32601, "unknown method.")
-
-
-def _initialized(asked: Any, toolbox: Toolbox, version: str) -> dict[str, Any]:
-    return {
-        "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
-        "capabilities": {"tools": {"listChanged": False}},
-        "serverInfo": {"name": "kbgym", "version": version or "0"},
-        "instructions": toolbox.instructions,
-    }
 
 
 def _result(id: str | int, result: dict[str, Any]) -> bytes:

@@ -129,7 +129,7 @@ def test_deep_pages_are_exact(both: tuple[ApproximateIndex, ExactIndex]) -> None
     for offset in (1_000, 2_000, len(model) - 3):
         assert index.search(query, offset, 10) == model.search(query, offset, 10)
     assert index.search(query, len(model), 5) == []
-    assert index.exact(query, 0, 60) == model.search(query, 0, 60)
+    assert index.search(query, 0, 60, exact=True) == model.search(query, 0, 60)
 
 
 @pytest.mark.parametrize("wrong", ["nan", "inf", "wide", "few"])

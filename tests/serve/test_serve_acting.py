@@ -302,7 +302,7 @@ def test_a_client_remembers_so_many_documents_however_many_sessions_it_has() -> 
     sessions = Sessions()
     for number in range(10):
         sessions.of("ada", str(number)).saw(Found(tuple(f"d{n}" for n in range(6_000)), 1), store)
-        assert sum(one.documents for one in sessions._sessions["ada"].values()) <= 12_000
+        assert sum(len(one.seen) for one in sessions._sessions["ada"].values()) <= 12_000
 
 
 def test_one_who_only_looks_locks_nobody_out_and_sees_what_is_committed(place: Path) -> None:

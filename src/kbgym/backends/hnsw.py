@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kbgym.canonical import atomic_dir, digest
-from kbgym.errors import BadInput, KbgymError, Missing
+from kbgym.errors import KbgymError, Missing
 from kbgym.progress import ProgressCallback
 from kbgym.search.cache import cache_folder
 from kbgym.search.embed import CachedEmbedder, keys
-from kbgym.search.index import ExactIndex, Hit, page_of
+from kbgym.search.index import ExactIndex, Hit, check_page, check_shape, page_of
 
 Rows = NDArray[np.float32]
 
@@ -111,19 +111,12 @@ class ApproximateIndex:
             del self._ids[row][id]
         return row is not None
 
-    def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
-        return self._page(vector, offset, limit, exact=offset + limit > DEEPEST)
-
-    def exact(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
-        """Return a page by scanning all rows."""
-        return self._page(vector, offset, limit, exact=True)
-
-    def _page(self, vector: ArrayLike, offset: int, limit: int, exact: bool) -> list[Hit]:
+    def search(self, vector: ArrayLike, offset: int, limit: int, exact: bool = False) -> list[Hit]:
+        """Return a page; with `exact`, or beyond `DEEPEST`, by scanning all rows."""
         query: Rows = np.asarray(vector, dtype=np.float32)
-        if offset < 0 or limit < 0:
-            raise BadInput(f"no page starts at {offset} with {limit} results.")
-        if query.shape != (self._dimensions,):
-            raise BadInput(f"a query of shape {query.shape} cannot be searched among {self._dimensions} dimensions.")
+        check_page(offset, limit)
+        check_shape(query, self._dimensions)
+        exact = exact or offset + limit > DEEPEST
         end = min(offset + limit, len(self))
         if offset >= end:
             return []
@@ -175,27 +168,23 @@ def open_index(
     files = _best(place, names, dimensions)
     if files is None or not _serves(files, names):
         files = _written(place, names, texts, embedder, files, tick)
-    index = _over(files, ids, names, dimensions)
+    rows = ((id, files.rows[name]) for id, name in zip(ids, names, strict=True) if name in files.rows)
+    index = ApproximateIndex(dimensions, files.graph, rows)
     missing = [at for at, name in enumerate(names) if name not in files.rows]
     if missing:
         index.put_many([ids[at] for at in missing], embedder.embed([texts[at] for at in missing], tick))
     return index
 
 
-def peek(texts: Sequence[str], name: str, cache: Path | None = None) -> Files | None:
+def peek(texts: Sequence[str], name: str) -> Files | None:
     """Return the files that `open_index` would use unchanged, or None."""
     names = keys(name, texts)
-    files = _best(_place(cache, name), names, None)
+    files = _best(_place(None, name), names, None)
     return files if files is not None and _serves(files, names) else None
 
 
 def _place(cache: Path | None, embedder: str) -> Path:
     return (cache or cache_folder()) / FOLDER / digest(embedder.encode())[:12]
-
-
-def _over(files: Files, ids: Sequence[str], names: Sequence[bytes], dimensions: int) -> ApproximateIndex:
-    rows = ((id, files.rows[name]) for id, name in zip(ids, names, strict=True) if name in files.rows)
-    return ApproximateIndex(dimensions, files.graph, rows)
 
 
 def _best(place: Path, names: Sequence[bytes], dimensions: int | None) -> Files | None:

@@ -109,10 +109,8 @@ class RayEngine:
         try:
             found = self._ray.get(reference)
         except (lost.WorkerCrashedError, lost.NodeDiedError, lost.ObjectLostError, lost.OutOfMemoryError) as error:
-            raise Failed(
-                f"a piece of work lost its Ray worker {RETRIES + 1} times ({_first_line(error)}); what was finished is "
-                "kept, run the same command again to go on."
-            ) from error
+            what = f"a piece of work lost its Ray worker {RETRIES + 1} times ({_first_line(error)})"
+            raise Failed(f"{what}; what was finished is kept, run the same command again to go on.") from error
         except lost.RayError as error:
             cause = getattr(error, "cause", None) or error
             raise Failed(f"a Ray worker failed: {type(cause).__name__}: {_first_line(cause)}") from error

@@ -146,7 +146,10 @@ def _found(store: Store, page: int, near: Nearest) -> actions.Found:
     if not near.ids and page > 1:
         raise Refused(f"there is no page {page}; the results end before it.")
     for one in near.learnt:
-        _check_learnt(store, one)
+        links = set(store.get(one.index).links)
+        added = set(one.targets) - links  # corrections of linked documents
+        if one.total != len(links) + len(added) or not added <= set(store.corrections()):
+            raise Refused(f"{one.index} has other links.")
     return actions.Found(tuple(store.get(id).id for id in near.ids), page, near.learnt)
 
 
@@ -161,14 +164,6 @@ def learnt_from(store: Store, index: str) -> Learnt:
         first.append(id)
     shown = [id for id in corrections_first(first, store.superseded_by) if id != index]
     return Learnt(index, tuple(shown), len(links) - len(first) + len(shown))
-
-
-def _check_learnt(store: Store, learnt: Learnt) -> None:
-    """Raise `Refused` if an index does not link to the documents that a slot shows."""
-    links = set(store.get(learnt.index).links)
-    added = set(learnt.targets) - links
-    if learnt.total != len(links) + len(added) or not added <= set(store.corrections()):
-        raise Refused(f"{learnt.index} has other links.")
 
 
 def _duplicate(store: Store, text: str, id: str | None, advice: Advice) -> str | None:
@@ -268,7 +263,7 @@ class Environment:
             ids = [id for id, _ in self.engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)]
         else:
             ranked = whole_ranking(lambda offset, limit: self.engine.search(query, offset, limit))
-            ids = page_apart(ranked, self._is_authored, page, PAGE_SIZE, MOST_APART)
+            ids = page_apart(ranked, lambda id: self.store[id].flag == "authored", page, PAGE_SIZE, MOST_APART)
         return corrections_first(ids, self.store.superseded_by)
 
     def learnt(self, query: str) -> tuple[Learnt, ...]:
@@ -285,9 +280,6 @@ class Environment:
             *[id for id in found if id in corrections][:CORRECTED],
         }
         return tuple(learnt_from(self.store, id) for id in found if id in kept)
-
-    def _is_authored(self, id: str) -> bool:
-        return self.store[id].flag == "authored"
 
     def sync_to(self, store: Store) -> None:
         """Replace the store with another state and update the search."""

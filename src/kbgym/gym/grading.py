@@ -11,6 +11,7 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kbgym.sanitize import number_in
@@ -27,19 +28,7 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _WORDS = _ONES + [ten if one == 0 else f"{ten}-{_ONES[one]}" for ten in _TENS for one in range(10)]
 
 # An answer abstains if it equals one of these after normalisation and removal of framing words.
-ABSTENTIONS = frozenset(
-    """
-    unknown|not known|is unknown|unanswerable|no answer|no answer available|none|nobody|no one|nothing|na|not applicable
-    not available|not stated|not specified|not mentioned|not documented|not given|not recorded|not found|no information
-    no information available|no data|not enough information|insufficient information|insufficient data|undetermined
-    indeterminate|undeterminable|cannot be determined|cant be determined|can not be determined|could not be determined
-    cannot determine|cant determine|unable to determine|not determinable|cannot be answered|cant be answered
-    cannot be known|cannot answer|cant answer|unable to answer|cannot tell|cant tell|cannot say|i dont know|dont know
-    do not know|i do not know|does not exist|doesnt exist|no such person|there is none|there is no answer
-    """.replace("\n", "|")
-    .replace("    ", "")
-    .split("|")
-) - {""}
+ABSTENTIONS = frozenset(Path(__file__).with_name("abstentions.txt").read_text(encoding="utf-8").splitlines())
 _LEAD = re.compile(r"^(sorry |i am sorry |im sorry )?(answer is |it is |its |this is |that is |answer |it |this |i )")
 _TAIL = re.compile(
     r" (from|in|by|with|based on|given|using) (any |all )?(these |this |provided |given |available |stored ){0,5}"
@@ -95,13 +84,9 @@ def f1(answer: str, gold: str) -> float:
 
 def set_f1(answer: str, gold: str) -> float:
     """Return PhantomWiki's F1 over the sets of parts between commas, without case and outer white space."""
-    given, wanted = _members(answer), _members(gold)
+    given, wanted = ({part.strip().lower() for part in text.split(",")} for text in (answer, gold))
     same = len(given & wanted)
     return 2 * same / (len(given) + len(wanted))
-
-
-def _members(text: str) -> set[str]:
-    return {part.strip().lower() for part in text.split(",")}
 
 
 def exact(answer: str, gold: str) -> float:
@@ -170,22 +155,22 @@ def grade_members(answer: str, members: Sequence[str]) -> Grade:
 
 def usual_form(text: str) -> str:
     """Return a text with dates and numbers in canonical form."""
-    text = _DAY_FIRST.sub(lambda said: _date(said["year"], said["month"], said["day"]) or said[0], text)
-    text = _MONTH_FIRST.sub(lambda said: _date(said["year"], said["month"], said["day"]) or said[0], text)
+    text = _MONTH_FIRST.sub(_date, _DAY_FIRST.sub(_date, text))
     text = _MONTH.sub(lambda said: f"{said['year']}{_MONTHS[said['month'][:3].lower()]:02}", text)
-    text = _ISO.sub(lambda said: _date(said["year"], said["month"], said["day"]) or said[0], text)
+    text = _ISO.sub(_date, text)
     text = _ISO_MONTH.sub(r"\1\2", text)
     text = _THOUSANDS.sub("", text)
     return _NUMBER_WORDS.sub(lambda said: str(_WORDS.index(said[0].lower().replace(" ", "-"))), text)
 
 
-def _date(year: str, month: str, day: str) -> str | None:
-    """Return a date as eight digits, or None if it is not a valid date."""
+def _date(said: re.Match[str]) -> str:
+    """Return a date as eight digits, or unchanged if it is not a valid date."""
+    month = said["month"]
     try:
         number = int(month) if month.isdecimal() else _MONTHS[month[:3].lower()]
-        return date(int(year), number, int(day)).strftime("%Y%m%d")
+        return date(int(said["year"]), number, int(said["day"])).strftime("%Y%m%d")
     except ValueError:
-        return None
+        return said[0]
 
 
 def _spellings(gold: str) -> list[str]:

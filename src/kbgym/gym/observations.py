@@ -178,8 +178,9 @@ def _grouped(targets: Sequence[ShownDocument]) -> list[list[ShownDocument]]:
         words = _WORD.findall(target.text)
         kind = tuple(word for word in words[1:] if not word[:1].isupper() and not word.isdigit())
         groups.setdefault(kind, {}).setdefault(tuple(sorted(words)), []).append(target)
-    found = []
-    for facts in groups.values():
-        found.append([replace(first, mirrors=tuple(other.id for other in others)) for first, *others in facts.values()])
+    found = [
+        [replace(first, mirrors=tuple(other.id for other in others)) for first, *others in facts.values()]
+        for facts in groups.values()
+    ]
     singles = [fact for group in found if len(group) == 1 for fact in group]
     return [group for group in found if len(group) > 1] + ([singles] if singles else [])

@@ -7,9 +7,11 @@ the store and of the rendering of results (`observations.py`).
 
 from __future__ import annotations
 
+import tomllib
 import unicodedata
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -32,7 +34,7 @@ class Tool(msgspec.Struct, frozen=True):
     action: type[Any]
     description: str
     parameters: dict[str, dict[str, Any]]
-    optional: tuple[str, ...] = ()
+    optional: Sequence[str] = ()
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -44,53 +46,9 @@ class Tool(msgspec.Struct, frozen=True):
         }
 
 
-_ID = {"type": "string", "description": "A document's id, as shown in brackets."}
-_TEXT = {"type": "string", "description": "One self-contained sentence."}
-
-TOOLS: dict[str, Tool] = {
-    tool.name: tool
-    for tool in (
-        Tool(
-            "search",
-            actions.Search,
-            f"The {PAGE_SIZE} documents most similar to a query; further pages cost an action each.",
-            {
-                "query": {"type": "string", "description": "What to look for."},
-                "page": {"type": "integer", "minimum": 1, "description": "Which page of results; 1 is the best."},
-            },
-            optional=("page",),
-        ),
-        Tool(
-            "read",
-            actions.Read,
-            "A document with the full text of everything it links to, one level deep.",
-            {
-                "id": _ID,
-                "page": {"type": "integer", "minimum": 1, "description": "Which page of its links; 1 is the first."},
-                "about": {"type": "string", "description": "Only links that share words with this, best first."},
-            },
-            optional=("page", "about"),
-        ),
-        Tool(
-            "answer",
-            actions.Answer,
-            "Submit the answer and end the pass. Answer 'unknown' when the store cannot tell.",
-            {"text": {"type": "string", "description": "The answer alone: a name, a number, a word."}},
-        ),
-        Tool("add", actions.Add, "Write a new document; a near-duplicate is merged instead.", {"text": _TEXT}),
-        Tool("edit", actions.Edit, "Replace a document's text.", {"id": _ID, "text": _TEXT}),
-        Tool("delete", actions.Delete, "Remove a document and every link from or to it.", {"id": _ID}),
-        Tool("link", actions.Link, "One directed link from a document to another.", {"source": _ID, "target": _ID}),
-        Tool(
-            "link_many",
-            actions.LinkMany,
-            f"Links from one document to up to {MOST_TARGETS} others for one action; a larger batch is rejected.",
-            {"source": _ID, "targets": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_TARGETS}},
-        ),
-        Tool("unlink", actions.Unlink, "Remove one directed link.", {"source": _ID, "target": _ID}),
-        Tool("done", actions.Done, "End the curation pass.", {}),
-    )
-}
+_ACTIONS: dict[str, type[Any]] = {kind.__struct_config__.tag: kind for kind in get_args(Action)}
+_DESCRIBED = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
+TOOLS = {name: Tool(name, _ACTIONS[name], **described) for name, described in _DESCRIBED.items()}
 
 ROLES: dict[Role, tuple[str, ...]] = {
     "reader": ("search", "read", "answer"),
@@ -160,16 +118,15 @@ def check(action: Action, role: Role) -> Action:
         if (value := getattr(action, field, None)) is not None and not _plain_id(value):
             return Invalid(str(name), f"{field} is not a document's id.")
     if isinstance(action, actions.Search | actions.Read) and not 1 <= action.page <= MOST_PAGE:
-        return Invalid(str(name), f"there is no page {_number(action.page)}; pages start at 1.")
+        shown = str(action.page) if abs(action.page) < 10**12 else "so large"
+        return Invalid(str(name), f"there is no page {shown}; pages start at 1.")
     if isinstance(action, actions.LinkMany):
         if not action.targets:
             return Invalid("link_many", "targets is empty; name at least one document.")
-        if len(action.targets) > MOST_TARGETS:
-            return Invalid(
-                "link_many",
-                f"{len(action.targets)} targets are too many: at most {MOST_TARGETS} at once, and nothing was linked.",
-            )
-        if not all(_plain_id(target) for target in action.targets):
+        if (count := len(action.targets)) > MOST_TARGETS:
+            reason = f"{count} targets are too many: at most {MOST_TARGETS} at once, and nothing was linked."
+            return Invalid("link_many", reason)
+        if not all(map(_plain_id, action.targets)):
             return Invalid("link_many", "targets holds something that is not a document's id.")
     return msgspec.structs.replace(action, **tidied) if tidied else action
 
@@ -186,10 +143,6 @@ def _problem(text: str, field: str) -> str | None:
 
 def _plain_id(id: str) -> bool:
     return 0 < len(id) <= 200 and id.isprintable() and is_plain(id)
-
-
-def _number(value: int) -> str:
-    return str(value) if abs(value) < 10**12 else "so large"
 
 
 def _plain(sentence: str) -> str:

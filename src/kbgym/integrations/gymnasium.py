@@ -203,10 +203,6 @@ def reader_env(place: str, set: str = "train", **changes: Any) -> ReaderEnv:
 
 def curator_env(place: str, set: str = "train", k: int = 8, price: float = 0.01, **changes: Any) -> CuratorEnv:
     """Return the curator's environment over a store and a set of questions; the world's default reader is the judge."""
-    return CuratorEnv(*_curation(place, set, k, **changes), price)
-
-
-def _curation(place: str, set: str = "train", k: int = 8, **changes: Any) -> tuple[Curation, Sequence[Question]]:
     with open(place, **changes) as opened:
         store, settings, world = opened.store, opened.settings, opened.world
         if world is None:
@@ -215,7 +211,7 @@ def _curation(place: str, set: str = "train", k: int = 8, **changes: Any) -> tup
         engine = live_engine_for(store, vectors, search=settings.search, beside=beside)
         assert isinstance(engine, LiveEngine)  # explicitly requested
         curation = Curation(world, store, engine, make_agent(agent_for(world), "reader"), settings, k)
-        return curation, opened.questions(set)
+        return CuratorEnv(curation, opened.questions(set), price)
 
 
 class ReaderVectorEnv(SyncVectorEnv):
@@ -233,14 +229,6 @@ class ReaderVectorEnv(SyncVectorEnv):
         return super().step(actions)
 
 
-class CuratorVectorEnv(SyncVectorEnv):
-    """Concurrent curators, each on a copy of one store; readers' scores before the edits are computed once."""
-
-    def __init__(self, num_envs: int, place: str, price: float = 0.01, **how: Any) -> None:
-        made = _curation(place, **how)
-        super().__init__([lambda: CuratorEnv(*made, price)] * num_envs)
-
-
 class _AnyText(spaces.Text):
     """Text in any script: documents are not bound to an alphabet."""
 
@@ -254,8 +242,4 @@ if ID not in gymnasium.registry:
         entry_point="kbgym.integrations.gymnasium:reader_env",
         vector_entry_point="kbgym.integrations.gymnasium:ReaderVectorEnv",
     )
-    gymnasium.register(
-        CURATOR_ID,
-        entry_point="kbgym.integrations.gymnasium:curator_env",
-        vector_entry_point="kbgym.integrations.gymnasium:CuratorVectorEnv",
-    )
+    gymnasium.register(CURATOR_ID, entry_point="kbgym.integrations.gymnasium:curator_env")

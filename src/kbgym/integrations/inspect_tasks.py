@@ -110,10 +110,8 @@ def begin(
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         played = _passes[state.uuid] = _SamplesPass(environment, state, settings.forward_budget)
-        state.messages = [
-            ChatMessageSystem(content=skill.text),
-            ChatMessageUser(content=told(played.task, played.remaining)),
-        ]
+        asked = told(played.task, played.remaining)
+        state.messages = [ChatMessageSystem(content=skill.text), ChatMessageUser(content=asked)]
         state.tools = [_tool(tool, played) for tool in tools_of("reader")]
         played.note()
         return state
@@ -157,8 +155,9 @@ def reader() -> Solver:
             if state.output.message.tool_calls:
                 state.messages += (await execute_tools(state.messages, state.tools)).messages
             else:
-                said = correction("the reply was text without a call.", "reader")
-                state.messages.append(ChatMessageUser(content=said))
+                state.messages.append(
+                    ChatMessageUser(content=correction("the reply was text without a call.", "reader"))
+                )
             malformed += played.remaining == before
             if malformed > ALLOWANCE:
                 played.fail("no valid call after the last correction.")
@@ -174,11 +173,8 @@ def graded() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         row = msgspec.convert(state.store.get(_ROW), Row)
-        kept: dict[str, Any] = {
-            "answer": row.answer,
-            "explanation": row.outcome,
-            "metadata": {"row": msgspec.to_builtins(row)},
-        }
+        about = {"row": msgspec.to_builtins(row)}
+        kept: dict[str, Any] = {"answer": row.answer, "explanation": row.outcome, "metadata": about}
         if row.f1 is None:
             return Score.unscored(**kept)
         evidence = row.evidence.share if row.evidence is not None else None

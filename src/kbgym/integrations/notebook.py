@@ -28,19 +28,10 @@ class Comparison(msgspec.Struct, frozen=True):
 
     name: str
     other: str
+    n: int
+    rho: Interval
+    f1: Interval
     finding: Finding
-
-    @property
-    def n(self) -> int:
-        return self.finding.n
-
-    @property
-    def rho(self) -> Interval:
-        return self.finding.rho
-
-    @property
-    def f1(self) -> Interval:
-        return self.finding.gain
 
     def __repr__(self) -> str:
         scores = f"F1 {self.finding.f1_trained:.3f} against {self.finding.f1_flat:.3f}"
@@ -63,7 +54,7 @@ def compare(here: Workspace, there: Workspace, set: str, reader: Player) -> Comp
     """Examine both stores on the same questions; kept exams are reused."""
     keys = shared_keys(here.world, here.questions(set)) if here.world is not None else {}
     finding = judge(here.examine(reader, set).rows, there.examine(reader, set).rows, keys)
-    return Comparison(here.name, there.name, finding)
+    return Comparison(here.name, there.name, finding.n, finding.rho, finding.gain, finding)
 
 
 def draw(run: Workspace, what: Drawing) -> Picture:

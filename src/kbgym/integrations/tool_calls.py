@@ -52,8 +52,12 @@ class PassByCalls:
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Execute one tool call, with arguments as a dict or as JSON, and return the text for the model."""
-        observation = await self.act(self._parsed(name, arguments))
-        return shown_result(observation, self.remaining)
+        try:
+            given = decode(arguments or "{}", dict[str, Any]) if isinstance(arguments, str) else arguments
+            action = parse(name, given, self.role)
+        except msgspec.DecodeError:
+            action = Invalid(name, "the arguments are no JSON object.")
+        return shown_result(await self.act(action), self.remaining)
 
     async def act(self, action: Action) -> str:
         """Execute one action and return the text of its observation."""
@@ -67,10 +71,3 @@ class PassByCalls:
     def fail(self, reason: str) -> None:
         """End the pass as failed; it has no score."""
         self.transcript = msgspec.structs.replace(self.transcript, outcome="agent_failed", failure=reason)
-
-    def _parsed(self, name: str, arguments: Mapping[str, Any] | str) -> Action:
-        try:
-            given = decode(arguments or "{}", dict[str, Any]) if isinstance(arguments, str) else arguments
-        except msgspec.DecodeError:
-            return Invalid(name, "the arguments are no JSON object.")
-        return parse(name, given, self.role)

@@ -36,7 +36,10 @@ from kbgym.training.exam_header import read_header
 
 def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
     """Yield every finished pass, in order of completion."""
-    exchanges = [exchange for exchange in cassette.exchanges if not _is_correction(exchange)]
+    # A request that answers a malformed reply ends with plain text by assistant and user.
+    exchanges = [
+        one for one in cassette.exchanges if not any(m.role == "assistant" and m.call is None for m in one.messages)
+    ]
     tails = {_key(exchange, len(exchange.messages)): exchange.tail for exchange in exchanges}
     # A pass grows by two messages a turn: the call and its result.
     extended = {_key(one, length) for one in exchanges for length in range(len(one.messages) - 2, 0, -2)}
@@ -48,11 +51,6 @@ def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
             ends = {length - 1: tails.get(_key(exchange, length), "") for length in range(1, size + 1, 2)}
             said = [{"role": "system", "content": exchange.system}, *_for_templates((*exchange.messages, last), ends)]
             yield {"messages": said, "tools": list(exchange.tools)}
-
-
-def _is_correction(exchange: Exchange) -> bool:
-    """Return True for a request that answers a malformed reply: it ends with plain text by assistant and user."""
-    return any(m.role == "assistant" and m.call is None for m in exchange.messages)
 
 
 def _key(exchange: Exchange, length: int) -> bytes:
@@ -114,11 +112,10 @@ def _trained_on(row: Row, opened: Workspace) -> list[dict[str, Any]]:
     """Return the pass as a model would receive it, with the actions left after every message it answers."""
     task, budget = Forward(row.question), opened.settings.forward_budget
     try:
-        turns = tuple(
-            Turn(shot.action, observe(shot.result, opened.store.look, row.observations)) for shot in row.shots
-        )
+        seen = [observe(shot.result, opened.store.look, row.observations) for shot in row.shots]
     except (KeyError, Refused):
         raise BadInput(f"the row of question {row.id} names documents this store does not have.") from None
+    turns = tuple(Turn(shot.action, one) for shot, one in zip(row.shots, seen, strict=True))
     views = [View("reader", task, turns[:taken], budget - taken) for taken in range(len(turns))]
     ends = {2 * taken: last_lines(view) for taken, view in enumerate(views)}
     return _for_templates(messages(View("reader", task, turns, 0)), ends)

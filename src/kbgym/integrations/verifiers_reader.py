@@ -140,11 +140,11 @@ class ReaderHarness(vf.Harness[ReaderHarnessConfig]):
         data: ReaderData,
     ) -> vf.ProgramResult:
         question = msgspec.convert(data.question, Question)
-        played = await self.begun(question, data)
-        messages: list[Any] = [
-            {"role": "system", "content": data.system_prompt},
-            {"role": "user", "content": data.prompt},
-        ]
+        budget = reader_budget(world_made(*data.world))
+        environment = _environment(data.world, data.embedder)
+        played = PassByCalls(environment, "reader", Forward(question.text), budget)
+        said = {"system": data.system_prompt, "user": data.prompt}
+        messages: list[Any] = [{"role": role, "content": content} for role, content in said.items()]
         model: Any = openai.AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0)
         try:
             async with model:
@@ -158,27 +158,17 @@ class ReaderHarness(vf.Harness[ReaderHarnessConfig]):
                     )
                     messages += await _answered(played, reply.choices[0].message, messages)
         finally:  # whatever ended the pass, including a limit of turns or tokens, it can be scored
-            trace.info.update(await self.outcome(question, data, played))
+            trace.info[_ROW] = msgspec.to_builtins(row_of(question, played.transcript))
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
-
-    async def begun(self, question: Question, data: ReaderData) -> PassByCalls:
-        """Return the pass before its first call."""
-        budget = reader_budget(world_made(*data.world))
-        return PassByCalls(_environment(data.world, data.embedder), "reader", Forward(question.text), budget)
-
-    async def outcome(self, question: Question, data: ReaderData, played: PassByCalls) -> dict[str, Any]:
-        """Return the values that the trace keeps for scoring."""
-        return {_ROW: msgspec.to_builtins(row_of(question, played.transcript))}
 
 
 async def _answered(played: PassByCalls, said: Any, messages: list[Any]) -> list[Any]:
     """Return the model's message and the replies to it. The pass fails after too many messages without a call."""
     if said.tool_calls:
-        calls = [(one.id, one.function) for one in said.tool_calls]
-        shown = [
-            {"role": "tool", "tool_call_id": id, "content": await played.call(call.name, call.arguments)}
-            for id, call in calls
-        ]
+        shown = []
+        for one in said.tool_calls:
+            text = await played.call(one.function.name, one.function.arguments)
+            shown.append({"role": "tool", "tool_call_id": one.id, "content": text})
     else:
         shown = [{"role": "user", "content": correction("the reply was text without a call.", played.role)}]
         if sum(message["role"] == "user" for message in messages) > ALLOWANCE:

@@ -110,7 +110,9 @@ class CachedEmbedder:
             tick(len(texts), len(texts), "embedding")
         # A bulk load would only evict queries from the LRU cache.
         if len(texts) <= self._remember // 4:
-            self._store(places, out)
+            with self._lock:
+                new = {key: out[place].copy() for key, place in places.items() if key not in self._recent}
+                self._recent.update(new)
         return out
 
     def save(self) -> None:
@@ -149,10 +151,6 @@ class CachedEmbedder:
                     self._unsaved.update(zip(some, vectors, strict=True))
                 if len(self._unsaved) >= _SAVE_BATCH:
                     self.save()
-
-    def _store(self, places: Places, out: Vectors) -> None:
-        with self._lock:
-            self._recent.update((key, out[place].copy()) for key, place in places.items() if key not in self._recent)
 
 
 class HashEmbedder:

@@ -75,13 +75,8 @@ class ExactIndex:
         if self._matrix.shape[1] not in (0, rows.shape[1]):
             raise BadInput(f"a vector of {rows.shape[1]} dimensions does not fit an index of {self._matrix.shape[1]}.")
         self._longest = max(self._longest, length_of(float(np.einsum("ij,ij->i", rows, rows).max())))
-        if (
-            own
-            and not self._ids
-            and rows.flags.carray
-            and len(fresh := dict(zip(ids, range(len(ids)), strict=True))) == len(ids)
-        ):
-            self._matrix, self._ids, self._rows = rows, list(ids), fresh
+        if own and not self._ids and rows.flags.carray and len(set(ids)) == len(ids):
+            self._matrix, self._ids, self._rows = rows, list(ids), {id: row for row, id in enumerate(ids)}
             return
         self._grow(len(self._ids) + sum(id not in self._rows for id in ids), rows.shape[1])
         places = np.empty(len(ids), dtype=np.intp)

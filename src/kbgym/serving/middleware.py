@@ -14,6 +14,7 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 import msgspec
@@ -91,23 +92,19 @@ class RateLimit:
         return (1 - level) / self._rate if level < 1 else 0.0
 
 
+@dataclass
 class Guard:
     """Refuse requests without the right Host, Origin or token, or beyond the rate limit.
 
     Without `tokens` every request comes from `local_client`, which is only safe on loopback.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        tokens: Tokens | None,
-        local_client: Client,
-        hosts: frozenset[str] | None,
-        rate_limit: RateLimit | None = None,
-        origins: frozenset[str] = frozenset(),
-    ) -> None:
-        self.app, self.tokens, self.local_client, self.hosts = app, tokens, local_client, hosts
-        self.rate_limit, self.origins = rate_limit, origins
+    app: ASGIApp
+    tokens: Tokens | None
+    local_client: Client
+    hosts: frozenset[str] | None
+    rate_limit: RateLimit | None = None
+    origins: frozenset[str] = frozenset()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -138,10 +138,8 @@ def document(version: str, auth: bool, operations: Sequence[Operation]) -> dict[
             | {status: {"$ref": f"#/components/responses/Error{status}"} for status in ERRORS},
         }
         if one.body is not None:
-            described["requestBody"] = {
-                "required": True,
-                "content": {"application/json": {"schema": reference[one.body]}},
-            }
+            content = {"application/json": {"schema": reference[one.body]}}
+            described["requestBody"] = {"required": True, "content": content}
         if auth and one.path == "/health":
             described["security"] = []
         path = paths.setdefault(one.path, {})

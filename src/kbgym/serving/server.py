@@ -21,9 +21,8 @@ CONNECTIONS = 1_000  # concurrent connections; beyond that the server answers 50
 def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
     """Return a listening socket (port 0: any free port) and its URL; `waiting` is the backlog."""
     # Declared as TCP: asyncio sets TCP_NODELAY only then; otherwise each small response takes 40 ms.
-    listening = socket.socket(
-        socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
-    )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

@@ -57,10 +57,6 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
             raise BadInput(f"{self.expires[:40]!r} is no date; a token expires on a day such as 2026-12-31.") from None
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
-    @property
-    def is_valid(self) -> bool:
-        return (until := self.until) is None or datetime.now(UTC) < until
-
 
 class Tokens:
     """The tokens of a file. A presented token is compared with every hash in constant time."""
@@ -76,9 +72,9 @@ class Tokens:
     def client(self, token: str) -> Client | None:
         """Return the client of a token by the current content of the file, or None."""
         self._follow()
-        presented, found = _hash(token), None
+        presented, now, found = _hash(token), datetime.now(UTC), None
         for entry in self._entries:
-            if hmac.compare_digest(entry.sha256.lower(), presented) and entry.is_valid:
+            if hmac.compare_digest(entry.sha256.lower(), presented) and (entry.until is None or now < entry.until):
                 found = Client(entry.name, entry.role)
         return found
 

@@ -40,16 +40,10 @@ class StoreFolder:
     """Initial documents and a trace, read once. A `StoreBackend`."""
 
     def __init__(self, folder: Path, at: int | None = None) -> None:
-        self.folder = folder
-        self.at = at
+        self.folder, self.name, self.at = folder, str(folder), at
         self.trace = folder / TRACE
         self.initial = Store(read_records(folder))
         self.reading: TraceReading | None = read_trace(self.trace) if has_begun(self.trace) else None
-
-    @property
-    def name(self) -> str:
-        """Return the path of the folder."""
-        return str(self.folder)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -59,8 +53,7 @@ class StoreFolder:
     @property
     def genesis(self) -> Genesis | None:
         """Return the first event, which describes the initial store and the settings."""
-        first = self.events[0] if self.events else None
-        return first if isinstance(first, Genesis) else None
+        return next((event for event in self.events[:1] if isinstance(event, Genesis)), None)
 
     @property
     def iteration(self) -> int:

@@ -224,9 +224,7 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
                 found |= {"question": question, "text": text, "epoch": epoch}
             case Acted(_, _, _, _, Error()):
                 errors += 1
-            case Acted(
-                _, _, _, _, Merged(_, None)
-            ):  # an add of a duplicate; only an edit merges one document into another
+            case Acted(_, _, _, _, Merged(_, None)):  # an add of a duplicate; only an edit merges documents
                 refused += 1
             case Acted(_, _, _, _, result) if edit := EDITS.get(type(result)):
                 edits[edit] += len(result.linked) if isinstance(result, Linked) else 1
@@ -304,6 +302,5 @@ def diff(before: Store, after: Store) -> Difference:
         if (old.origin, old.flag, old.absorbed) != (new.origin, new.flag, new.absorbed):
             provenance.append(new.id)
     added = tuple(record for record in after if record.id not in before)
-    return Difference(
-        added, removed, tuple(edited), tuple(links_added), tuple(links_removed), tuple(reordered), tuple(provenance)
-    )
+    links = tuple(links_added), tuple(links_removed)
+    return Difference(added, removed, tuple(edited), *links, tuple(reordered), tuple(provenance))

@@ -150,11 +150,9 @@ def reading_of(lines: Iterable[bytes], path: Path | str, torn: bytes = b"") -> T
     if torn and _holds(torn[:-1], last.chain):
         raise Damaged(f"{path}, line {len(events) + 1}: the line is whole but does not end as it was written.")
     if not events:
-        raise Damaged(
-            f"{path}, line 1: the genesis line is torn; nothing was ever committed here."
-            if torn
-            else f"{path} is empty; a trace starts with its genesis line."
-        )
+        if torn:
+            raise Damaged(f"{path}, line 1: the genesis line is torn; nothing was ever committed here.")
+        raise Damaged(f"{path} is empty; a trace starts with its genesis line.")
     unfinished = len(events) - committed
     parts = [f"{unfinished} events of an unfinished iteration"] if unfinished else []
     parts += [f"a torn last line of {len(torn)} bytes"] if torn else []
@@ -312,7 +310,10 @@ def recover(trace: Path) -> Recovered | None:
 
 
 def _recover(trace: Path, data: bytes) -> Recovered:
-    whole, head, kept = _NOTHING, None, _beside(trace)
+    whole, head, number = _NOTHING, None, 1
+    while (kept := trace.parent / f"damaged-{number}").exists():
+        number += 1
+    kept.mkdir()
     with suppress(Damaged):
         for event, end in _verified_lines(trace, data.split(b"\n")[:-1]):
             if isinstance(event, Committed | Genesis):
@@ -327,12 +328,3 @@ def _recover(trace: Path, data: bytes) -> Recovered:
             scratch.write_bytes(data[: whole.size])
         write_head(trace, whole)
     return Recovered(whole.iteration, whole.size, max(0, head.iteration - whole.iteration) if head else None, str(kept))
-
-
-def _beside(trace: Path) -> Path:
-    """Create a folder for the damaged files."""
-    number = 1
-    while (kept := trace.parent / f"damaged-{number}").exists():
-        number += 1
-    kept.mkdir()
-    return kept

@@ -81,9 +81,8 @@ def redo(store: Store, event: Event, number: int) -> None:
         case Acted():
             result = apply(store, event.action, advice_of(event.result, event.verdict))
             if result != event.result:
-                raise Damaged(
-                    f"trace line {number}: the action gave {event.result} when recorded and gives {result} now."
-                )
+                said = f"the action gave {event.result} when recorded and gives {result} now"
+                raise Damaged(f"trace line {number}: {said}.")
         case Committed(iteration):
             if (store.fingerprint, len(store), store.links) != (event.store, event.documents, event.links):
                 raise Damaged(f"trace line {number}: the store after iteration {iteration} is not the one recorded.")
@@ -102,11 +101,8 @@ def redo(store: Store, event: Event, number: int) -> None:
 
 def follow_import(store: Store, event: Imported) -> None:
     """Apply an import to a store. Raise Refused if it does not fit."""
-    edited, restored, added = (
-        [(document.id, document.text) for document in documents]
-        for documents in (event.edited, event.restored, event.added)
-    )
-    store.apply_import(event.removed, edited, restored, added)
+    new = (event.edited, event.restored, event.added)
+    store.apply_import(event.removed, *([(one.id, one.text) for one in documents] for documents in new))
 
 
 def _wanted(events: Sequence[Event]) -> dict[int, int]:

@@ -47,7 +47,9 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def evidence_of(transcript: Transcript, question: Question) -> Evidence:
     """Return the evidence that a pass was shown."""
-    wanted, seen, golds = set(question.support), [], _golds(question)
+    wanted, seen = set(question.support), []
+    plain = [] if question.unanswerable else [normalise(gold) for gold in question.golds]
+    golds = [gold for gold in plain if len(gold.replace(" ", "")) >= _TOO_SHORT and gold not in ("yes", "no")]
     read, characters, gold = 0, None, 0 if golds else None
     for number, step in enumerate(transcript.steps, 1):
         read += len(step.observation.text)
@@ -61,11 +63,6 @@ def evidence_of(transcript: Transcript, question: Question) -> Evidence:
             if any(f" {one} " in said for one in golds):
                 gold = number
     return Evidence(len(set(question.support)), tuple(seen), gold, characters)
-
-
-def _golds(question: Question) -> list[str]:
-    plain = [] if question.unanswerable else [normalise(gold) for gold in question.golds]
-    return [gold for gold in plain if len(gold.replace(" ", "")) >= _TOO_SHORT and gold not in ("yes", "no")]
 
 
 def summarise_evidence(found: Iterable[Evidence | None], budget: int) -> dict[str, Any]:

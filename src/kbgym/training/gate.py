@@ -246,9 +246,8 @@ _WORD = re.compile(r"[^\W_]{2,}")
 
 def words_of(text: str) -> frozenset[str]:
     """Return the words of a text in lower case and singular: "friends" and "friend" are equal."""
-    return frozenset(
-        word[:-1] if len(word) > 3 and word[-1] == "s" else word for word in _WORD.findall(text.casefold())
-    )
+    words = _WORD.findall(text.casefold())
+    return frozenset(word[:-1] if len(word) > 3 and word[-1] == "s" else word for word in words)
 
 
 class Words:

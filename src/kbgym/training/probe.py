@@ -73,10 +73,7 @@ def gradient(
         for question in kind.pool(world, template):
             if question.text not in seen:
                 of_template[NAMES[slots][sum(key in touched for key in question.keys)]].append(question)
-    quota = {
-        template: min(wanted[template], *(len(candidates) for candidates in groups.values()))
-        for template, groups in drawn.items()
-    }
+    quota = {template: min(wanted[template], *map(len, groups.values())) for template, groups in drawn.items()}
     chosen: dict[str, tuple[Question, ...]] = {}
     for name in ("trained", *reversed(NAMES[slots])):
         picked: list[Question] = []

@@ -105,11 +105,10 @@ class Run:
         if (folder / "run.json").exists():
             run = cls(folder)
             if run.settings != settings:
-                changed = [
-                    f"{name} {old!r}, not {new!r}"
-                    for name, old in msgspec.structs.asdict(run.settings).items()
-                    if (new := getattr(settings, name)) != old
+                fields = [
+                    (name, old, getattr(settings, name)) for name, old in msgspec.structs.asdict(run.settings).items()
                 ]
+                changed = [f"{name} {old!r}, not {new!r}" for name, old, new in fields if new != old]
                 raise BadInput(f"{folder} was started with {'; '.join(changed)}. Use those, or another --out.")
             if run.world_hash != world.hash:
                 raise BadInput(f"{folder} was started on another world; use another --out.")

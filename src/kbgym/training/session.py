@@ -148,11 +148,9 @@ class Session:
     async def play(self, phase: Phase, lesson: Lesson, agent: Agent, task: Forward | Backward) -> Transcript:
         """Play a pass on the store, continuing after its steps in the trace."""
         state, settings = self.state(lesson), self.settings
-        role: Role
-        if phase == "forward":
-            role, budget, past = "reader", settings.forward_budget, state.forward
-        else:
-            role, budget, past = "curator", settings.backward_budget, state.backward
+        role: Role = "reader" if phase == "forward" else "curator"
+        budget = settings.forward_budget if phase == "forward" else settings.backward_budget
+        past = state.forward if phase == "forward" else state.backward
         acting = _Recording(self.live, state.iteration, phase, len(past))
         return await play(agent(), acting, role, task, budget, settings.memory, past=past)
 
@@ -179,7 +177,10 @@ class Session:
                 durable = self.live.commit()
             await asyncio.shield(durable)
         if self.tick:
-            self.tick(self.position, len(self.lessons), self._summary())
+            recent = self.grades[-20:]
+            f1 = sum(grade.f1 for grade in recent) / max(1, len(recent))
+            summary = f"forward F1 {f1:.2f}  documents {len(self.store):,}  links {self.store.links:,}"
+            self.tick(self.position, len(self.lessons), summary)
 
     async def _calibrate(self) -> None:
         """Choose the threshold of the reserved slot on the train and eval questions and record it."""
@@ -217,14 +218,8 @@ class Session:
 
     def _ends_epoch(self, position: int) -> bool:
         """Return True if an epoch is over after `position` lessons."""
-        if position == len(self.lessons):
-            return True
-        return position > 0 and self.lessons[position - 1].epoch != self.lessons[position].epoch
-
-    def _summary(self) -> str:
-        recent = self.grades[-20:]
-        f1 = sum(grade.f1 for grade in recent) / max(1, len(recent))
-        return f"forward F1 {f1:.2f}  documents {len(self.store):,}  links {self.store.links:,}"
+        around = [lesson.epoch for lesson in self.lessons[max(0, position - 1) : position + 1]]
+        return position == len(self.lessons) or around[0] != around[-1]
 
 
 class _Recording:

@@ -40,16 +40,9 @@ class PostgresBackend:
 
     def __init__(self, url: str) -> None:
         self.address = parse(url)
+        self.name, self.at = self.address.shown, self.address.at
         self.server = Server(self.address)
-        self.meta, self.head = read_meta(self.server)
-
-    @property
-    def name(self) -> str:
-        return self.address.shown
-
-    @property
-    def at(self) -> int | None:
-        return self.address.at
+        self._refresh()
 
     @property
     def arm(self) -> str:
@@ -78,14 +71,6 @@ class PostgresBackend:
         with self.server.translated():
             lines = list(trace_lines(self.server.connection, min(1, self.head.seq)))
         return decode(lines[0], Genesis) if lines else None
-
-    @property
-    def iteration(self) -> int:
-        return self.head.iteration
-
-    @property
-    def position(self) -> int:
-        return self.head.position
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
         """Return the store after an iteration."""
@@ -126,6 +111,7 @@ class PostgresBackend:
 
     def _refresh(self) -> None:
         self.meta, self.head = read_meta(self.server)
+        self.iteration, self.position = self.head.iteration, self.head.position
         for name in ("reading", "genesis"):
             self.__dict__.pop(name, None)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from kbgym.backends.postgres import server as server_module
 from kbgym.backends.postgres.cache import LRUCache
-from kbgym.backends.postgres.server import DatabaseAddress, Server
+from kbgym.backends.postgres.server import OPTIONS, DatabaseAddress, Server
 from kbgym.backends.postgres.store_layer import StoreLayer
 from kbgym.backends.postgres.tables import Meta, record_reader, text_hash
 from kbgym.errors import Missing
@@ -57,10 +57,6 @@ class DatabaseBase:
     def __reduce__(self) -> tuple[Callable[..., DatabaseBase], tuple[DatabaseAddress, Meta]]:
         """Support pickling by reconnecting in another process."""
         return base_at, (self.address, self.meta)
-
-    def replace_pool(self) -> None:
-        """Use new connections after a fork; the old ones belong to the parent process."""
-        self._pool = _pool(self._server)
 
     @property
     def counts(self) -> Counts:
@@ -125,7 +121,7 @@ class DatabaseBase:
         return next((record for _, record in self._documents([id])[id]), None)
 
     def number(self, id: str) -> int:
-        return self.numbers([id])[id]
+        return next(number for number, _ in self._documents([id])[id])
 
     def inbound(self, id: str) -> tuple[str, ...]:
         if not self.counts.links or not _storable(id):
@@ -214,9 +210,6 @@ class DatabaseBase:
         record = self.get(id)
         return None if record is None else record.text
 
-    def numbers(self, ids: Sequence[str]) -> dict[str, int]:
-        return {id: number for id, found in self._documents(ids).items() for number, _ in found}
-
     def ids(self, numbers: Sequence[int]) -> dict[int, str]:
         return dict(self.ask("SELECT number, id FROM initial WHERE number = ANY(%s)", [list(numbers)]))
 
@@ -233,13 +226,12 @@ def _pool(server: Server) -> Any:
     try:
         from psycopg_pool import ConnectionPool
     except ImportError as error:
-        raise Missing(
-            f"a postgresql:// store needs psycopg_pool ({error}); run `pip install 'kbgym[postgres]'`."
-        ) from None
+        needed = f"a postgresql:// store needs psycopg_pool ({error})"
+        raise Missing(f"{needed}; run `pip install 'kbgym[postgres]'`.") from None
     logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # its log messages are raised as errors here
     return ConnectionPool(
         server.address.server,
-        kwargs=server.options,
+        kwargs=OPTIONS,
         configure=server.configure,
         check=ConnectionPool.check_connection,
         min_size=0,
@@ -264,8 +256,9 @@ def base_at(address: DatabaseAddress, meta: Meta) -> DatabaseBase:
 
 
 def _in_a_fork() -> None:
+    """Use new connections; the old ones belong to the parent process."""
     for base in _open.values():
-        base.replace_pool()
+        base._pool = _pool(base._server)
 
 
 os.register_at_fork(after_in_child=_in_a_fork)

@@ -91,6 +91,7 @@ def parse(url: str) -> DatabaseAddress:
 # -- connections ------------------------------------------------------------------------------------------------------
 
 PATIENCE = 30.0
+OPTIONS: dict[str, Any] = {"autocommit": True, "connect_timeout": 10, "application_name": "kbgym"}
 _DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 # A client that is idle this long while holding the write lock loses it; one that waits longer gets an error.
 _SETTINGS = {
@@ -141,9 +142,10 @@ class Server:
     def lost(self) -> bool:
         return self._connection is None or bool(self._connection.closed or self._connection.broken)
 
-    def reconnect(self) -> Connection:
-        """Replace a broken connection, waiting for a server that restarts."""
-        self.close()
+    def reconnected(self) -> Connection:
+        """Return the connection; replace it if it was lost, waiting for a server that restarts."""
+        if self.lost:
+            self.close()
         deadline, pause = time.monotonic() + PATIENCE, 0.05
         while True:
             try:
@@ -176,7 +178,7 @@ class Server:
     def _connect(self) -> Connection:
         psycopg = self._psycopg
         try:
-            made: Connection = psycopg.connect(self.address.server, **self.options)
+            made: Connection = psycopg.connect(self.address.server, **OPTIONS)
         except psycopg.ProgrammingError as error:
             raise BadInput(f"{self.address.shown} is not a PostgreSQL URL: {self._reason(error)}.") from None
         except psycopg.Error as error:
@@ -186,11 +188,6 @@ class Server:
         with self.translated():
             self.configure(made)
         return made
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Return the arguments of every connection, including a pool's."""
-        return {"autocommit": True, "connect_timeout": 10, "application_name": "kbgym"}
 
     def configure(self, connection: Connection) -> None:
         """Set up a new connection."""
@@ -219,6 +216,5 @@ class Server:
         """Return the first line of the driver's message that gives a reason."""
         text = self.address.redact(str(error))
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        telling = [line for line in lines if "FATAL" in line or "ERROR" in line]
-        line = (telling or lines or ["no reason given"])[0]
+        line = next((line for line in lines if "FATAL" in line or "ERROR" in line), (lines or ["no reason given"])[0])
         return line.rpartition("FATAL:")[2].strip().rstrip(".")

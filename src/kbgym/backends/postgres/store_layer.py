@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -82,17 +83,12 @@ class StoreLayer:
             base.fetch((), texts)
             return [len(base.saying(text)) for text in texts]
 
-        carried, shared = _difference(before, now, _origins, carriers)
-        texts, _ = _difference(before, now, _text, sayers)
+        carried, shared = _difference(before, now, lambda record: set(record.origins), carriers)
+        texts, _ = _difference(before, now, lambda record: {normalised(record.text)}, sayers)
         then = base.counts.tally
-        return Tally(
-            then.untouched + flags["untouched"],
-            then.edited + flags["edited"],
-            then.authored + flags["authored"] + flags["correction"],
-            then.carried + carried,
-            then.shared + shared,
-            then.texts + texts,
-        )
+        authored = flags["authored"] + flags["correction"]
+        more = (flags["untouched"], flags["edited"], authored, carried, shared, texts)
+        return Tally(*map(operator.add, msgspec.structs.astuple(then), more))
 
 
 class LayeredRecords(MutableMapping[str, Record]):
@@ -239,14 +235,6 @@ def _difference(
             any_more += (there > 0) - (then > 0)
             several_more += (there > 1) - (then > 1)
     return any_more, several_more
-
-
-def _origins(record: Record) -> set[str]:
-    return set(record.origins)
-
-
-def _text(record: Record) -> set[str]:
-    return {normalised(record.text)}
 
 
 def _batches(every: list[str]) -> Iterator[list[str]]:

@@ -96,10 +96,8 @@ class PgVectorIndex:
     def _make(self, connection: Connection, tick: ProgressCallback | None) -> None:
         if not is_labelled(connection, self._table, self._label):
             with connection.transaction():
-                connection.execute(
-                    f"CREATE TABLE {self._table} (number bigint PRIMARY KEY, "
-                    f"embedding public.vector({int(self._embedder.dimensions)}) NOT NULL)"
-                )
+                columns = "number bigint PRIMARY KEY, embedding public.vector({:d}) NOT NULL"
+                connection.execute(f"CREATE TABLE {self._table} ({columns.format(self._embedder.dimensions)})")
                 connection.execute(f"COMMENT ON TABLE {self._table} IS '" + self._label.replace("'", "''") + "'")
         done = highest(connection, self._table)
         left = dropwhile(lambda text: text[0] <= done, self._base.texts())
@@ -116,21 +114,17 @@ class PgVectorIndex:
                 tick(len(self._base), len(self._base), "linking")
             with connection.transaction():
                 connection.execute("SET LOCAL maintenance_work_mem = '1GB'")
-                connection.execute(
-                    f"CREATE INDEX {self._links} ON {self._table} USING hnsw (embedding public.vector_ip_ops)"
-                )
+                kind = "hnsw (embedding public.vector_ip_ops)"
+                connection.execute(f"CREATE INDEX {self._links} ON {self._table} USING {kind}")
                 connection.execute(f"COMMENT ON INDEX {self._links} IS 'hnsw'")
 
     # -- searching ----------------------------------------------------------------------------------------------------
 
     def vector(self, id: str) -> NDArray[np.float32]:
         """Return the vector of an id. Raise KeyError if it is unknown."""
+        statement = f"SELECT embedding FROM {self._table} JOIN initial USING (number) WHERE id = %s"
         with self._base.connection() as connection:
-            row = (
-                connection.cursor(binary=True)
-                .execute(f"SELECT embedding FROM {self._table} JOIN initial USING (number) WHERE id = %s", [id])
-                .fetchone()
-            )
+            row = connection.cursor(binary=True).execute(statement, [id]).fetchone()
         if row is None:
             raise KeyError(id)
         vector: NDArray[np.float32] = _numbers([row[0]])[0]
@@ -174,16 +168,10 @@ class PgVectorIndex:
         with self._base.connection() as connection, connection.transaction():
             names = ", ".join(["set_config(%s, %s, true)"] * len(settings))
             connection.execute(f"SELECT {names}", [part for pair in settings.items() for part in pair])
-            near = (
-                connection.cursor(binary=True)
-                .execute(
-                    f"SELECT number, embedding FROM {self._table} "
-                    "ORDER BY embedding OPERATOR(public.<#>) %s::public.vector LIMIT %s",
-                    [wanted, count],
-                    prepare=False,  # a prepared plan would ignore the settings
-                )
-                .fetchall()
-            )
+            order = "ORDER BY embedding OPERATOR(public.<#>) %s::public.vector LIMIT %s"
+            statement, cursor = f"SELECT number, embedding FROM {self._table} {order}", connection.cursor(binary=True)
+            # A prepared plan would ignore the settings.
+            near = cursor.execute(statement, [wanted, count], prepare=False).fetchall()
         if not near:
             return []
         scores = (_numbers([embedding for _, embedding in near]) * query.astype(np.float64)).sum(axis=1).tolist()

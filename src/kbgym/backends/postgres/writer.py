@@ -57,7 +57,8 @@ class PostgresWriter:
         self._wanted: list[Event] | None = None
         self._client = secrets.token_hex(8)
         name = hashlib.sha256(server.address.schema.encode()).digest()
-        self._lock_key = int.from_bytes(name[:8], "big", signed=True)
+        key = int.from_bytes(name[:8], "big", signed=True)
+        self._locking: list[Statement] = [("BEGIN", ()), (_LOCK, [key])]  # they wait for the lock
 
     # -- events of others ---------------------------------------------------------------------------------------------
 
@@ -77,7 +78,7 @@ class PostgresWriter:
         raise Failed(f"{self._server.address.shown} breaks every connection.")
 
     def _read(self) -> tuple[Event, ...]:
-        (lines,) = send(self._connected(), [(_NEW_LINES, [self._seq])])
+        (lines,) = send(self._server.reconnected(), [(_NEW_LINES, [self._seq])])
         return self._verified([line for (line,) in lines])
 
     def _verified(self, lines: Sequence[str]) -> tuple[Event, ...]:
@@ -85,18 +86,13 @@ class PostgresWriter:
         events: list[Event] = []
         where, chain = self._server.address.shown, self._chain
         if self._seq and not (lines and lines[0].endswith(f'"{chain}"}}')):
-            raise ConnectionLost(
-                f"{where} went down with transactions that were not kept yet; what was built on them is undone."
-            )
+            lost = "went down with transactions that were not kept yet; what was built on them is undone"
+            raise ConnectionLost(f"{where} {lost}.")
         for number, line in enumerate(lines[1:] if self._seq else lines, self._seq + 1):
             event, chain = verified(where, number, line.encode(), chain)
             events.append(event)
         self._seq, self._chain = self._seq + len(events), chain
         return tuple(events)
-
-    def _connected(self) -> Connection:
-        """Return the connection, reopened if it was lost."""
-        return self._server.reconnect() if self._server.lost else self._server.connection
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -131,15 +127,11 @@ class PostgresWriter:
             self._wanted = list(events)
 
     def _take(self) -> tuple[Event, ...]:
-        connection = self._connected()
-        *_, lines = send(connection, [*self._locking(), (_NEW_LINES, [self._seq])])
+        connection = self._server.reconnected()
+        *_, lines = send(connection, [*self._locking, (_NEW_LINES, [self._seq])])
         news = self._verified([line for (line,) in lines])
         self._held = connection
         return news
-
-    def _locking(self) -> list[Statement]:
-        """Return the statements that wait for the lock."""
-        return [("BEGIN", ()), (_LOCK, [self._lock_key])]
 
     def _finish(self) -> None:
         events, chain = self._wanted or [], self._chain
@@ -173,9 +165,9 @@ class PostgresWriter:
         """Return if the transaction interrupted by a lost connection was committed, else raise."""
         try:
             with self._server.translated():
-                connection = self._connected()
+                connection = self._server.reconnected()
                 look: Statement = ("SELECT client FROM trace WHERE seq = %s", [seq])
-                found = send(connection, [*self._locking(), look, ("ROLLBACK", ()), (_FLUSH, ())])[-3]
+                found = send(connection, [*self._locking, look, ("ROLLBACK", ()), (_FLUSH, ())])[-3]
         except KbgymError as trouble:
             raise Failed(f"{trouble} Whether the last transaction (trace line {seq}) was kept is not known.") from None
         if found != [(self._client,)]:

@@ -24,13 +24,7 @@ from kbgym.gym.grading import abstains, score
 from kbgym.gym.policy import Agent, Backward, Policy, View
 from kbgym.serving.clients import PerClient, Refusal
 from kbgym.serving.learning.agenda import AgendaFollower
-from kbgym.serving.learning.question_log import (
-    MOST_OPEN,
-    Asked,
-    OpenQuestion,
-    QuestionLog,
-    new_id,
-)
+from kbgym.serving.learning.question_log import MOST_OPEN, Asked, OpenQuestion, QuestionLog, new_id
 from kbgym.serving.learning.teacher import Teacher
 from kbgym.trace.corrections import Corrections
 from kbgym.trace.events import Began, Ended, Event, Graded, Noted, Phase

@@ -178,7 +178,10 @@ class QuestionLog:
                 self._change(question, golds=golds, f1=f1, em=em, state="graded")
                 self.to_learn[question] = None
                 on_page = _on_first_page(self.turns.get(question, ()), golds)
-                self._measure(Measure(f1, em, self.asked[question].actions, on_page))
+                self.graded += 1
+                self._recent.append(Measure(f1, em, self.asked[question].actions, on_page))
+                if self.graded % WINDOW == 0:
+                    self.windows.append(window(self._recent, self.graded))
             case Began(_, "backward", _, question) if question in self.asked:
                 self._finish(question, "learnt")
             case Noted(_, "gate", {"verdict": "quarantined", "question": str(question), "reason": str(reason)}):
@@ -216,12 +219,6 @@ class QuestionLog:
 
     def _change(self, id: str, **fields: object) -> None:
         self.asked[id] = msgspec.structs.replace(self.asked[id], **fields)
-
-    def _measure(self, measure: Measure) -> None:
-        self.graded += 1
-        self._recent.append(measure)
-        if self.graded % WINDOW == 0:
-            self.windows.append(window(self._recent, self.graded))
 
 
 def _on_first_page(turns: Sequence[Turn], golds: Sequence[str]) -> bool | None:
