@@ -312,15 +312,11 @@ def _title(page: str, found: list[Document]) -> str:
     first = found[0]
     if first.source is None:
         return page
-    titles = Counter(title for document in found if (title := _before_colon(document.text)))
+    said = (document.text.partition(": ")[0].partition(_DEEPER)[0] for document in found if ": " in document.text)
+    titles = Counter(filter(None, map(str.strip, said)))
     if titles:
         title, times = titles.most_common(1)[0]
         if times > 1 or len(found) <= 2:
             return title
     stem = posixpath.splitext(posixpath.basename(first.source.file))[0]
     return " ".join(stem.replace("_", " ").replace("-", " ").split())
-
-
-def _before_colon(text: str) -> str:
-    before, colon, _ = text.partition(": ")
-    return before.partition(_DEEPER)[0].strip() if colon else ""

@@ -172,16 +172,12 @@ def _freeze(drafts: list[Draft], rng: Random) -> tuple[Person, ...]:
         return Person(
             id=ids[number],
             name=f"{draft.first} {draft.last}",
-            gender=draft.gender,
-            job=draft.job,
-            hobby=draft.hobby,
-            city=draft.city,
             born=date.fromordinal(draft.born).isoformat(),
             spouse=None if draft.spouse is None else ids[draft.spouse],
             parents=tuple(ids[parent] for parent in draft.parents),
             children=tuple(ids[child] for child in draft.children),
             friends=tuple(ids[friend] for friend in draft.friends),
-            distractor=draft.distractor,
+            **{name: getattr(draft, name) for name in ("gender", "job", "hobby", "city", "distractor")},
         )
 
     return tuple(person(number) for number in order)
