@@ -101,10 +101,7 @@ def _name_count(base: int, people: int) -> int:
 
 def _assign_names(drafts: list[Draft], people: int, rng: Random) -> None:
     """Assign a unique full name to each person."""
-    first = {
-        "female": vocabulary("women", _name_count(40, people)),
-        "male": vocabulary("men", _name_count(40, people)),
-    }
+    first = {"female": vocabulary("women", _name_count(40, people)), "male": vocabulary("men", _name_count(40, people))}
     last = vocabulary("surnames", _name_count(60, people))
     taken: set[tuple[str, str]] = set()
     for draft in drafts:
