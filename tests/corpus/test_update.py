@@ -220,13 +220,13 @@ def drafted(sentences: list[str], file: str) -> list[Document]:
 @given(SENTENCES, SENTENCES, SENTENCES)
 def test_ids_are_unique_and_changes_lead_from_old_to_new(one, other, third):
     old = drafted(one, "f")
-    new = keep_ids(old, drafted(other, "f")).documents
+    new = keep_ids(old, drafted(other, "f"), {})[0]
     assert [d.text for d in new] == other and len({d.id for d in new}) == len(new)
-    newer = keep_ids(new, drafted(third, "f")).documents
+    newer = keep_ids(new, drafted(third, "f"), {})[0]
     found = changes(new, newer)
     state = {d.id: d.text for d in new if d.id not in found.removed}
     state |= {d.id: d.text for d in (*found.edited, *found.added)}
     assert state == {d.id: d.text for d in newer}
-    assert keep_ids(newer, drafted(third, "f")).documents == newer
+    assert keep_ids(newer, drafted(third, "f"), {})[0] == newer
     kept = {d.text for d in new} & {d.text for d in newer}
     assert not any(d.text in kept and one.count(d.text) == 1 for d in found.added if third.count(d.text) == 1)

@@ -222,11 +222,8 @@ def central(mentioned: Iterable[Sequence[Entity]]) -> list[Entity]:
 
 def summary(entities: Sequence[Entity], documents: int) -> str:
     """Return a summary such as "Summary of 12 documents about tailor (job), Ann Bly, Bo Cade and 3 more"."""
-    about = ", ".join(_phrase(entity) for entity in entities[:MOST_NAMES])
+    shown = ((one.name, "" if one.kind in (NAME, DATE) else f" ({one.kind})") for one in entities[:MOST_NAMES])
+    about = ", ".join(map("".join, shown))
     left = len(entities) - MOST_NAMES
     more = f" and {left} more" if left > 0 else ""
     return f"Summary of {documents} documents" + (f" about {about}{more}" if about else "")
-
-
-def _phrase(entity: Entity) -> str:
-    return entity.name if entity.kind in (NAME, DATE) else f"{entity.name} ({entity.kind})"

@@ -1,7 +1,7 @@
 """Baselines of linked documents and summaries: GraphRAG, HippoRAG, LightRAG and RAPTOR style.
 
 GraphRAG style (B2): edges between entities are weighted by shared documents, Leiden finds communities, and those of
-more than `size` entities are split again. A community's summary links to every document that names one of its entities.
+more than `SIZE` entities are split again. A community's summary links to every document that names one of its entities.
 The paper's authors joined people by union-find until a set had ten members, which depends on the order of the
 documents. Leiden maximises modularity, so dense groups stay together, and jobs, hobbies and cities are entities too.
 Only the smallest communities become documents: there is no hierarchy of reports.
@@ -43,9 +43,7 @@ SIZE = 10
 Pair = tuple[int, int]
 
 
-def build_graphrag(
-    documents: Sequence[Document], size: int = SIZE, seed: int = 0, summarise: Summarise | None = None
-) -> Built:
+def build_graphrag(documents: Sequence[Document], seed: int = 0, summarise: Summarise | None = None) -> Built:
     """Add one summary per community, written by `summarise` or else by a rule."""
     read = mentions([document.text for document in documents])
     named = {entity: places for entity, places in by_entity(read).items() if len(places) > 1}
@@ -55,7 +53,7 @@ def build_graphrag(
     for mention in read:
         present = sorted(numbers[entity] for entity in mention.entities if entity in numbers)
         together.update(combinations(present, 2))
-    communities = leiden(len(entities), together, size, seed)
+    communities = leiden(len(entities), together, SIZE, seed)
     store = flat_store(documents)
     groups, texts = [], []
     for community in communities:
@@ -206,7 +204,8 @@ def build_raptor(documents: Sequence[Document], embedder: Embedder, size: int = 
     level = [(document.id, [place]) for place, document in enumerate(documents)]
     levels: list[int] = []
     while len(level) > size:
-        means = np.stack([_unit(vectors[under].mean(axis=0)) for _, under in level])
+        sums = np.stack([vectors[under].mean(axis=0) for _, under in level])
+        means = np.stack([mean / max(float(np.linalg.norm(mean)), 1e-12) for mean in sums])
         above: list[tuple[str, list[int]]] = []
         for group in clusters(means, size):
             nodes = [level[place] for place in group]
@@ -217,10 +216,6 @@ def build_raptor(documents: Sequence[Document], embedder: Embedder, size: int = 
         level = above
         levels.append(len(level))
     return Built(store, notes={"levels": levels})
-
-
-def _unit(vector: Vectors) -> Vectors:
-    return vector / max(float(np.linalg.norm(vector)), 1e-12)
 
 
 def clusters(vectors: Vectors, size: int) -> list[list[int]]:

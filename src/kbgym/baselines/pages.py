@@ -113,6 +113,7 @@ _SMALL = frozenset(
     "a an the this that these those in on at by for from with to of and or but as after before since during when while "
     "he she it they his her its their both all some many most other".split()
 )
+_INSIDE = frozenset("of the and de la van von du del in for".split())
 Name = tuple[str, ...]
 
 
@@ -208,16 +209,16 @@ def other_names(page: SourcePage) -> list[str]:
     found = [match[1] for match in _ALSO.finditer(text)]
     if (opening := _OPENING.match(text)) is not None and own & set(_tokens(opening[1])):
         found.append(opening[1].removeprefix("The "))
-    return [name for name in found if 1 < len(_tokens(name)) <= 6 and all(map(_may_stand, _tokens(name)))]
+    return [
+        name
+        for name in found
+        if 1 < len(_tokens(name)) <= 6 and all(_is_large(word) or word in _INSIDE for word in _tokens(name))
+    ]
 
 
 def body_of(page: SourcePage, place: int) -> str:
     """Return a document's text without the page title prefix."""
     return page.documents[place].text.removeprefix(f"{page.title}: ")
-
-
-def _may_stand(word: str) -> bool:
-    return _is_large(word) or word in ("of", "the", "and", "de", "la", "van", "von", "du", "del", "in", "for")
 
 
 def _tokens(name: str) -> Name:

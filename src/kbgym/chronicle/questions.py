@@ -150,9 +150,7 @@ def _count(timeline: Timeline, template: QuestionTemplate, slots: Slots) -> Solu
 
 
 def _number(count: int, reports: list[DatedReport]) -> Solution:
-    if not count:
-        return Solution(NONE, [], True)
-    return Solution(numeral(count), reports)
+    return Solution(numeral(count), reports) if count else Solution(NONE, [], True)
 
 
 def numeral(count: int) -> tuple[str, ...]:

@@ -82,10 +82,7 @@ class Corpus(msgspec.Struct):
 
 
 def read_corpus(
-    paths: Sequence[Path],
-    options: ReadingOptions,
-    leave_out: Sequence[Path] = (),
-    tick: ProgressCallback | None = None,
+    paths: Sequence[Path], options: ReadingOptions, leave_out: Sequence[Path] = (), tick: ProgressCallback | None = None
 ) -> Corpus:
     """Return every document of the files at these paths."""
     reader = reader_process()

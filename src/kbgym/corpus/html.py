@@ -21,19 +21,11 @@ if TYPE_CHECKING:
 
 MOST_DEPTH = 200
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
-_SCRIPT = frozenset("script style template noscript svg math".split())
-_LEFT_OUT = frozenset("nav form select button iframe object".split())
-_NOT_CLOSED = frozenset(
-    "p li dt dd td th tr thead tbody tfoot option area base br col embed hr img input link meta source track wbr"
-    " param".split()
-)
-_BLOCKS = frozenset(
-    "p div section article main header footer aside blockquote figure figcaption address details summary ul ol li dl"
-    " dt dd table caption pre h1 h2 h3 h4 h5 h6 hr body html fieldset".split()
+_SCRIPT, _LEFT_OUT, _NOT_CLOSED, _BLOCKS, _CODE = (
+    frozenset(TABLES[name].split()) for name in ("script", "left_out", "not_closed", "blocks", "code_elements")
 )
 _ANY_BLOCK = ",".join(sorted(_BLOCKS))
 _FOOTNOTES = ("doc-footnote", "doc-biblioentry")
-_CODE = frozenset("code tt kbd samp var".split())
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&])")
 _BLOCK_START = re.compile(r"^(\s{0,100})(#{1,6}(?=\s)|[-+>=](?=\s|$)|-{2,}|={2,}|\d{1,9}+(?=[.)]\s))")
 Lost = list[tuple[str, str]]

@@ -85,11 +85,11 @@ def make(
 
 def _continued(old: World, corpus: Corpus) -> tuple[tuple[Document, ...], dict[str, str]]:
     """Return the documents under the ids of an old world, and the renamed files."""
-    kept = keep_ids(old.documents, corpus.documents, corpus.own)
-    final = {before.id: after.id for before, after in zip(corpus.documents, kept.documents, strict=True)}
+    kept, renamed = keep_ids(old.documents, corpus.documents, corpus.own)
+    final = {before.id: after.id for before, after in zip(corpus.documents, kept, strict=True)}
     corpus.own = {final[id]: own for id, own in corpus.own.items()}
     corpus.quotes = [(final[id], own, text) for id, own, text in corpus.quotes]
-    return kept.documents, kept.renamed
+    return kept, renamed
 
 
 def load_old(out: Path) -> World:

@@ -170,7 +170,10 @@ def statements(
     page: Page, file: str, title: str, language: str, number: int, places: Places
 ) -> tuple[list[Statement], int]:
     """Return a page's statements in order, and the number of sentences truncated for length."""
-    return _Reader(page, file, clean(title), language, number, places).read()
+    reader = _Reader(page, file, clean(title), language, number, places)
+    for place, block in enumerate(page.blocks):
+        reader.read(block, place)
+    return reader.found, reader.cut
 
 
 class _Reader:
@@ -181,12 +184,7 @@ class _Reader:
         self.cut = 0
         self.last_of: dict[int, str] = {}  # the last sentence of a block that may introduce others
 
-    def read(self) -> tuple[list[Statement], int]:
-        for number, block in enumerate(self.page.blocks):
-            self._block(block, number)
-        return self.found, self.cut
-
-    def _block(self, block: Block, number: int) -> None:
+    def read(self, block: Block, number: int) -> None:
         text, label = block.text, clean(block.label)
         if block.span:
             self.places.skip(block.span[1])

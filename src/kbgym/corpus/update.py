@@ -53,26 +53,21 @@ def changes(old: Iterable[Document], new: Iterable[Document]) -> Changes:
     )
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """The new documents with the ids they keep, and the renamed files (old name: new name)."""
-
-    documents: tuple[Document, ...]
-    renamed: dict[str, str] = {}
-
-
-def keep_ids(old: Sequence[Document], new: Sequence[Document], own: Mapping[str, str] | None = None) -> Kept:
+def keep_ids(
+    old: Sequence[Document], new: Sequence[Document], own: Mapping[str, str]
+) -> tuple[tuple[Document, ...], dict[str, str]]:
     """Return the new documents under the ids of the old ones that are the same document or an earlier version of it.
 
-    `own` maps new documents to their texts without context, which may change while the document stays the same.
+    The second value is the renamed files by their old names. `own` maps new documents to their texts without context,
+    which may change while the document stays the same.
     """
-    match = _Match(old, new, own or {})
+    match = _Match(old, new, own)
     match.pair(lambda one: (file_of(one), one.text))
     match.pair(lambda one: one.text)
     match.pair(lambda one: one.id)  # derived from the file and the text without its context
     renamed = _renamed_files(old, new, match.found)
-    partner = {after: before for before, after in renamed.items()}
-    match.pair_modified(partner)
-    return Kept(_with_ids(new, match.found, {document.id for document in old}), renamed)
+    match.pair_modified({after: before for before, after in renamed.items()})
+    return _with_ids(new, match.found, {document.id for document in old}), renamed
 
 
 def file_of(document: Document) -> str:
@@ -132,7 +127,10 @@ class _Match:
         words, there = own.casefold().split(), before.text.removeprefix(context).casefold().split()
         if context and not before.text.startswith(context):  # its context was different: compare as many words as now
             there = there[-len(words) :]
-        return _same_field(document, before, own) or _alike(Counter(words), Counter(there)) >= ALIKE
+        path = own.rpartition(": ")[0]  # the same field with another value is a version too
+        if path and document.kind == before.kind == "field" and before.text.rpartition(": ")[0].endswith(path):
+            return True
+        return _alike(Counter(words), Counter(there)) >= ALIKE
 
 
 def _renamed_files(old: Sequence[Document], new: Sequence[Document], found: Mapping[str, str]) -> dict[str, str]:
@@ -161,12 +159,6 @@ def _by_file(documents: Iterable[Document]) -> dict[str, list[Document]]:
     return files
 
 
-def _same_field(new: Document, old: Document, said: str) -> bool:
-    """Return True if two documents are the same field with another value."""
-    path = said.rpartition(": ")[0]
-    return bool(path) and new.kind == old.kind == "field" and old.text.rpartition(": ")[0].endswith(path)
-
-
 def _alike(one: Counter[str], other: Counter[str]) -> float:
     """Return the share of words that two texts have in common."""
     total = one.total() + other.total()
@@ -182,7 +174,7 @@ def _with_ids(new: Sequence[Document], match: Mapping[str, str], old: set[str]) 
         if document.id in match:
             final[document.id] = match[document.id]
             continue
-        id, said = document.id, (document.source.file if document.source else "", document.text)
+        id, said = document.id, (file_of(document), document.text)
         while id in used:
             repeats[said] += 1
             id = document_id(*said, repeats[said])

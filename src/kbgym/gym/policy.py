@@ -7,12 +7,12 @@ answer. One policy object plays one pass. It may keep state, but the view has ev
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Sequence
 from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
-from kbgym.gym.actions import Action, Look, Observation, Result
+from kbgym.gym.actions import Action, Done, LinkMany, Look, Observation, Result
 from kbgym.gym.tools import MOST_TARGETS, Role
 
 T = TypeVar("T")
@@ -192,3 +192,24 @@ class PlannedPolicy:
         except StopIteration as end:
             last: Action = end.value
             return last
+
+
+class PlannedCurator(PlannedPolicy):
+    """A planned policy that edits the store; `remaining` is the number of actions left."""
+
+    def __init__(self) -> None:
+        super().__init__(self._plan_pass, lambda view: Done())
+        self.remaining = 0
+
+    async def act(self, view: View) -> Action:
+        self.remaining = view.remaining
+        return await super().act(view)
+
+    def _plan_pass(self, view: View) -> Steps[Action]:
+        raise NotImplementedError
+
+    def _link(self, index: str, members: Sequence[str]) -> Steps[None]:
+        """Link an index in batches, as far as the budget allows."""
+        for start in range(0, len(members), MOST_TARGETS):
+            if self.remaining > 1:
+                yield LinkMany(index, tuple(members[start : start + MOST_TARGETS]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -47,6 +47,14 @@ def interleave(lists: Sequence[Sequence[T]]) -> Iterator[T]:
         place = min(open_, key=lambda place: (2 * taken[place] + 1) / len(lists[place]))
         yield lists[place][taken[place]]
         taken[place] += 1
+
+
+def in_splits(parts: Iterable[tuple[str, Sequence[T]]]) -> list[tuple[str, T]]:
+    """Return the splits in sequence, with the parts of each mixed evenly."""
+    splits: dict[str, list[Sequence[T]]] = {}
+    for split, part in parts:
+        splits.setdefault(split, []).append(part)
+    return [(split, one) for split, lists in splits.items() for one in interleave(lists)]
 
 
 def training_subset(

@@ -259,7 +259,9 @@ def source_pages(documents: Iterable[Document]) -> list[SourcePage]:
     for document in documents:
         if (page := page_of_source(document)) is not None:
             grouped.setdefault(page, []).append(document)
-    return [SourcePage(page, _title(page, found), _in_order(found)) for page, found in grouped.items()]
+    return [
+        SourcePage(page, _title(page, found), tuple(sorted(found, key=_position))) for page, found in grouped.items()
+    ]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -302,9 +304,9 @@ class Places:
         return tuple(field for document in self._pages.get(page, ()) for field in document.fields)
 
 
-def _in_order(found: list[Document]) -> tuple[Document, ...]:
-    """Sort documents by their place in the file; those of a public set keep their order."""
-    return tuple(sorted(found, key=lambda one: (one.source.start, one.kind != "card") if one.source else (0, False)))
+def _position(one: Document) -> tuple[int, bool]:
+    """Return the sort key of the place in the file; documents of a public set keep their order."""
+    return (one.source.start, one.kind != "card") if one.source else (0, False)
 
 
 def _title(page: str, found: list[Document]) -> str:
@@ -312,15 +314,11 @@ def _title(page: str, found: list[Document]) -> str:
     first = found[0]
     if first.source is None:
         return page
-    titles = Counter(title for document in found if (title := _before_colon(document.text)))
+    said = (document.text.partition(": ")[0].partition(_DEEPER)[0] for document in found if ": " in document.text)
+    titles = Counter(filter(None, map(str.strip, said)))
     if titles:
         title, times = titles.most_common(1)[0]
         if times > 1 or len(found) <= 2:
             return title
     stem = posixpath.splitext(posixpath.basename(first.source.file))[0]
     return " ".join(stem.replace("_", " ").replace("-", " ").split())
-
-
-def _before_colon(text: str) -> str:
-    before, colon, _ = text.partition(": ")
-    return before.partition(_DEEPER)[0].strip() if colon else ""

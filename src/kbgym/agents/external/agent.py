@@ -169,7 +169,9 @@ class CommandPolicy:
                 raise AgentFailed(f"the command was still at it after {self._agent.limits.seconds:g} seconds.")
             code = await self._process.end()
             shown = f"signal {-code}" if code < 0 else f"exit code {code}"
-            ended = f"the command ended with {shown} before it had ended its pass{self._last_words()}"
+            words = safe_text(" ".join(self._redact(self._process.output).split()))[-_LAST_WORDS:]
+            said = f"; its last words: {words}" if words else "."
+            ended = f"the command ended with {shown} before it had ended its pass{said}"
             if code > 0 and not self._agent.has_played:  # not logged in, an invalid flag, no credit
                 raise Failed(f"{self._agent.name}: {ended}")
             raise AgentFailed(ended)
@@ -230,11 +232,6 @@ class CommandPolicy:
             self.usage = usage_in(output, self._agent.usage_from)
         seconds = round(time.monotonic() - self._began, 3)
         self._agent.keep(PassRecord(view.role, view.task.question, ended, code, seconds, output))
-
-    def _last_words(self) -> str:
-        assert self._process is not None
-        words = safe_text(" ".join(self._redact(self._process.output).split()))[-_LAST_WORDS:]
-        return f"; its last words: {words}" if words else "."
 
     # -- the process's side --------------------------------------------------------------------------------------------
 

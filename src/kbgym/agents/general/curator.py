@@ -14,10 +14,10 @@ from kbgym.agents.general.evidence import Findings
 from kbgym.agents.general.fields import Field, fields_of, holds, page_of, sentences
 from kbgym.agents.general.pointers import pointer
 from kbgym.agents.general.text import content_words, split_title, word_set
-from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
+from kbgym.gym.actions import Action, Add, Done, Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, IndexTask, PlannedPolicy, Steps, View
-from kbgym.gym.tools import MOST_TARGETS, PAGE_SIZE
+from kbgym.gym.policy import Backward, IndexTask, PlannedCurator, Steps, View
+from kbgym.gym.tools import PAGE_SIZE
 
 MOST_NAMES, MOST_PAGES = 3, 2  # maximum names of a question, and pages of candidates, to look up
 MOST_MEMBERS = 12  # maximum members of a list to look up individually
@@ -29,16 +29,8 @@ _ADDRESS = re.compile(r"(?<!\w)\w+://\S+")
 Working = Steps[None]
 
 
-class GeneralCurator(PlannedPolicy):
+class GeneralCurator(PlannedCurator):
     """One pass: index the evidence of its question, then follow the agenda if the task has one."""
-
-    def __init__(self) -> None:
-        super().__init__(self._plan_pass, lambda view: Done())
-        self._remaining = 0
-
-    async def act(self, view: View) -> Action:
-        self._remaining = view.remaining
-        return await super().act(view)
 
     def _plan_pass(self, view: View) -> Steps[Action]:
         task = view.task
@@ -49,7 +41,7 @@ class GeneralCurator(PlannedPolicy):
         if found.answers:
             yield from self._teach(found)
         for index_task in task.agenda:
-            if self._remaining > index_task.cost:
+            if self.remaining > index_task.cost:
                 yield from self._complete(Field(index_task.kind, index_task.value), index_task, found)
         return Done()
 
@@ -132,22 +124,17 @@ class GeneralCurator(PlannedPolicy):
     # -- tools ---------------------------------------------------------------------------------------------------------
 
     def _search(self, query: str, found: Findings, page: int = 1) -> Steps[list[tuple[str, str]]]:
-        if self._remaining <= 3:  # adding, linking and finishing
+        if self.remaining <= 3:  # adding, linking and finishing
             return []
         shown = documents((yield Search(query[:1000], page)))
         found.see(shown[:PAGE_SIZE])  # later results are learnt documents, which state nothing themselves
         return shown
 
     def _write(self, text: str, members: list[str]) -> Working:
-        if self._remaining > 2 and members:
+        if self.remaining > 2 and members:
             shown = documents((yield Add(text)))
             if shown:
                 yield from self._link(shown[0][0], [id for id in members if id != shown[0][0]])
-
-    def _link(self, index: str, members: list[str]) -> Working:
-        for start in range(0, len(members), MOST_TARGETS):
-            if self._remaining > 1:
-                yield LinkMany(index, tuple(members[start : start + MOST_TARGETS]))
 
 
 def alias_start(question: str) -> str:

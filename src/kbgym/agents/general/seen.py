@@ -110,7 +110,9 @@ class ReaderMemory:
                     if query == self.question:
                         self._show(id, text, _BEST / (1.0 + ((place + 1) / _FALLS) ** 2), place + 1)
                     else:
-                        self._show(id, text, self._by_name(place, text))
+                        # found by a name: the first result, or one that matches the question
+                        fit = self.relevance(word_set(text)) ** 2
+                        self._show(id, text, _FOUND / (place + 1) + _WORDS * fit)
             case Read(id, page) if shown:
                 self._open(id, shown, page)
         for id, _ in shown:
@@ -133,10 +135,6 @@ class ReaderMemory:
         for id, text in targets:
             self._show(id, text, above.belief)
             self.seen[id].learnt = above.belief >= _FITS
-
-    def _by_name(self, place: int, text: str) -> float:
-        """Return the belief in a document found by a name: the first result, or one that matches the question."""
-        return _FOUND / (place + 1) + _WORDS * self.relevance(word_set(text)) ** 2
 
     def _open(self, id: str, shown: list[tuple[str, str]], page: int) -> None:
         first, *linked = shown

@@ -305,7 +305,7 @@ class ReferenceAgenda:
         """Return the keys of a kind that no question named and that have no index, those with most documents first."""
         if (kind, then) not in self._siblings_of:
             siblings = self._siblings_of[kind, then] = KeyList(self._readings, self._open_rank)
-            for base in self.seen.all_keys():
+            for base in self.seen.members:
                 if (key := _sibling(kind, then, base)) is not None:
                     siblings.doubt(key)
         return self._siblings_of[kind, then]

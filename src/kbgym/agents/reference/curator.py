@@ -17,10 +17,9 @@ from kbgym.agents.reference.expected import CHILDREN, gaps
 from kbgym.agents.reference.language import INDEXED, belongs, concerns, facts, index_text, is_index
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.searching import goes_on, is_found, listing_query, members_on, query_for, searches_for
-from kbgym.gym.actions import Action, Add, Delete, Done, LinkMany, Read, Search, Unlink
+from kbgym.gym.actions import Action, Add, Delete, Done, Read, Search, Unlink
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, IndexTask, Lookup, PlannedPolicy, Steps, View
-from kbgym.gym.tools import MOST_TARGETS
+from kbgym.gym.policy import Backward, IndexTask, Lookup, PlannedCurator, Steps, View
 from kbgym.index_keys import IndexKey
 
 # Actions reserved while searching: reading the old index, adding the new one, linking, finishing. With an agenda
@@ -35,18 +34,13 @@ Working = Steps[None]
 Shown = tuple[str, str]
 
 
-class ReferenceCurator(PlannedPolicy):
+class ReferenceCurator(PlannedCurator):
     """Completes the keys of the agenda if the task has one, else those of the question."""
 
     def __init__(self) -> None:
-        super().__init__(self._plan_pass, lambda view: Done())
-        self._remaining = 0
+        super().__init__()
         self._has_agenda = False
         self._check: AnswerCheck | None = None
-
-    async def act(self, view: View) -> Action:
-        self._remaining = view.remaining
-        return await super().act(view)
 
     def _plan_pass(self, view: View) -> Steps[Action]:
         assert isinstance(view.task, Backward)
@@ -74,7 +68,7 @@ class ReferenceCurator(PlannedPolicy):
         return tuple(IndexTask(key.kind, key.value, "named") for key in keys)
 
     def _may_search(self) -> bool:
-        return self._remaining > (RESERVE_WITH_AGENDA if self._has_agenda else RESERVE)
+        return self.remaining > (RESERVE_WITH_AGENDA if self._has_agenda else RESERVE)
 
     # -- one key ------------------------------------------------------------------------------------------------------
 
@@ -142,7 +136,7 @@ class ReferenceCurator(PlannedPolicy):
 
     def _write(self, key: IndexKey, members: list[str]) -> Steps[str | None]:
         """Add an index and link it; return its id, or None if the budget does not allow both."""
-        if self._remaining <= 2:
+        if self.remaining <= 2:
             return None
         shown = documents((yield Add(index_text(key))))
         if not shown or not is_index(shown[0][1], key):  # the guard may have merged it into another index
@@ -159,15 +153,10 @@ class ReferenceCurator(PlannedPolicy):
             yield Delete(index)
             return
         for id in wrong:
-            if self._remaining > 2:
+            if self.remaining > 2:
                 yield Unlink(index, id)
         if missing:
             yield from self._link(index, missing)
-
-    def _link(self, index: str, members: list[str]) -> Working:
-        for start in range(0, len(members), MOST_TARGETS):
-            if self._remaining > 1:
-                yield LinkMany(index, tuple(members[start : start + MOST_TARGETS]))
 
 
 def find_born(index_task: IndexTask, task: Backward, may_go_on: Callable[[], bool]) -> Steps[list[str]]:

@@ -157,11 +157,8 @@ NEUTRAL = dict(zip(NEUTRAL_READERS, READERS, strict=True))
 
 def _words(text: str) -> frozenset[str]:
     """Return the content words in singular form."""
-    return frozenset(_singular(word) for word in telling(words_of(text)))
-
-
-def _singular(word: str) -> str:
-    return word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
+    found = telling(words_of(text))
+    return frozenset(word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s") for word in found)
 
 
 def _is_of_each(stated: Sequence[Fact], key: IndexKey) -> bool:

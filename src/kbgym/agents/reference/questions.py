@@ -143,10 +143,7 @@ _QUESTIONS: list[tuple[str, Callable[[re.Match[str]], Query]]] = [
     (r"Who is (the .+)", lambda m: Names(_people(m[1]))),
     (rf"What is the ({_NAMED}) of (.+)", lambda m: Value(_ATTRIBUTE[m[1]], _people(m[2]))),
     (r"In which (city) does (.+) live", lambda m: Value(_ATTRIBUTE[m[1]], _people(m[2]))),
-    (
-        r"How many (.+) of (.+) have the job of (.+)",
-        lambda m: Count(Both(_related(m[1], m[2]), Having("job", m[3]))),
-    ),
+    (r"How many (.+) of (.+) have the job of (.+)", lambda m: Count(Both(_related(m[1], m[2]), Having("job", m[3])))),
     (r"How many (.+?) does (.+) have", lambda m: CountEach(_relation(m[1]), _people(m[2]))),
     (
         r"Which (.+?) of (.+) is (?:also )?an? (.+?) of (.+)",

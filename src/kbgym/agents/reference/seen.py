@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kbgym.agents.reference.expected import Expected
 from kbgym.agents.reference.kept_lists import Dependencies
@@ -23,7 +23,7 @@ class SeenDocuments:
         self.memory = Memory(readings)
         self.expected = Expected(readings)
         self.vocabulary = KeyVocabulary()
-        self._members: dict[IndexKey, dict[str, None]] = {}  # values and persons with documents seen
+        self.members: dict[IndexKey, dict[str, None]] = {}  # values and persons with documents seen
         self.values: Counter[str] = Counter()  # number of those of each kind
         self.new: list[IndexKey] = []  # those added since the last call; the caller clears it
         self._states: dict[tuple[str, str], str] = {}
@@ -36,11 +36,11 @@ class SeenDocuments:
         stated = self.memory.learn(text)
         self.expected.learn(stated)
         for key in keys_of(stated):
-            if key not in self._members:
-                self._members[key] = {}
+            if key not in self.members:
+                self.members[key] = {}
                 self.values[key.kind] += 1
                 self.new.append(key)
-            self._members[key][id] = None
+            self.members[key][id] = None
             self._readings.changed(key)
             self.vocabulary.know(key.kind, key.value)
         for fact in stated:
@@ -52,7 +52,7 @@ class SeenDocuments:
         stated = facts(self.texts.pop(id, ""))
         self.expected.forget(stated)
         for key in keys_of(stated):
-            self._members[key].pop(id, None)
+            self.members[key].pop(id, None)
             self._readings.changed(key)
         for fact in stated:
             self._states.pop((fact.relation, fact.subject), None)
@@ -60,14 +60,10 @@ class SeenDocuments:
 
     # -- queries -------------------------------------------------------------------------------------------------------
 
-    def all_keys(self) -> Iterator[IndexKey]:
-        """Iterate over the values and persons with documents seen."""
-        return iter(self._members)
-
     def __contains__(self, key: IndexKey) -> bool:
         """Return True if documents of this value or person were seen."""
         self._readings.read(key)
-        return key in self._members
+        return key in self.members
 
     def key_of(self, text: str, targets: Sequence[str] = ()) -> IndexKey | None:
         """Return the key of an index with these words and links, as far as the documents seen show."""
@@ -90,5 +86,5 @@ class SeenDocuments:
         own = key if key.kind in BASE else IndexKey("person", key.value)
         self._readings.read(own)
         if key.kind in BASE:
-            return list(self._members.get(key, ()))
-        return [id for id in self._members.get(own, ()) if tells(self.texts[id], key.kind, key.value)]
+            return list(self.members.get(key, ()))
+        return [id for id in self.members.get(own, ()) if tells(self.texts[id], key.kind, key.value)]

@@ -16,10 +16,9 @@ from kbgym.agents.reference.v3 import ABOUT, MEMBERS
 from kbgym.chronicle.asking import read
 from kbgym.chronicle.questions import answer
 from kbgym.chronicle.timeline import ATTRIBUTES
-from kbgym.gym.actions import Action, Add, Done, Error, LinkMany, Look, Read, Result, Search, Unlink, shown_by
+from kbgym.gym.actions import Action, Add, Done, Error, Look, Read, Result, Search, Unlink, shown_by
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, IndexTask, Lookup, PlannedPolicy, Reason, Steps, View
-from kbgym.gym.tools import MOST_TARGETS
+from kbgym.gym.policy import Backward, IndexTask, Lookup, PlannedCurator, Reason, Steps, View
 from kbgym.index_keys import IndexKey
 
 LENGTH = 32  # tasks of a lesson
@@ -167,22 +166,17 @@ def named_keys(question: str) -> Iterator[IndexKey]:
                 yield IndexKey(kind, slot, "born")
 
 
-class ReportCurator(PlannedPolicy):
+class ReportCurator(PlannedCurator):
     """One backward pass: link what is complete, then search for what is missing.
 
     Without an agenda it keeps its own for the pass, and links what it found in the keys of the question.
     """
 
     def __init__(self) -> None:
-        super().__init__(self._plan, lambda view: Done())
-        self._remaining = 0
+        super().__init__()
         self._notes = ReportAgenda()
 
-    async def act(self, view: View) -> Action:
-        self._remaining = view.remaining
-        return await super().act(view)
-
-    def _plan(self, view: View) -> Steps[Action]:
+    def _plan_pass(self, view: View) -> Steps[Action]:
         assert isinstance(view.task, Backward)
         if view.task.agenda:
             for task in view.task.agenda:
@@ -194,7 +188,7 @@ class ReportCurator(PlannedPolicy):
             self._notes.saw(turn.action, documents(turn.observation))
         keys = list(dict.fromkeys(named_keys(view.task.question)))
         reserve = 1 + 2 * len(keys)
-        while self._remaining > reserve and not self._agrees(view.task):
+        while self.remaining > reserve and not self._agrees(view.task):
             left = [lookup for key in keys for lookup in self._notes.lookups(key)]
             if not left:
                 break
@@ -233,7 +227,7 @@ class ReportCurator(PlannedPolicy):
     def _edit(self, task: IndexTask, members: Iterable[str]) -> Steps[None]:
         """Add an index if there is none, remove wrong links and add missing ones."""
         new, index, stale = list(members), task.index, task.stale
-        if index is None and new and self._remaining > 2:
+        if index is None and new and self.remaining > 2:
             shown = documents((yield Add(task.text)))
             index = shown[0][0] if shown and shown[0][1] == task.text else None
         if index is None:
@@ -243,8 +237,6 @@ class ReportCurator(PlannedPolicy):
             stale = tuple(id for id in linked if id not in new)
             new = [id for id in new if id not in linked]
         for id in stale:
-            if self._remaining > 2:
+            if self.remaining > 2:
                 yield Unlink(index, id)
-        for start in range(0, len(new), MOST_TARGETS):
-            if self._remaining > 1:
-                yield LinkMany(index, tuple(new[start : start + MOST_TARGETS]))
+        yield from self._link(index, new)

@@ -18,16 +18,7 @@ from kbgym.worlds.people.templates import TEMPLATES, template_named
 from kbgym.worlds.splits import Sizes
 from kbgym.worlds.world import Question, World
 
-__all__ = [
-    "NO_QUESTIONS",
-    "TEMPLATES",
-    "PeopleGraph",
-    "Sizes",
-    "generate",
-    "pool",
-    "template_named",
-    "world_of_people",
-]
+__all__ = ["NO_QUESTIONS", "TEMPLATES", "PeopleGraph", "Sizes", "generate", "pool", "template_named", "world_of_people"]
 
 NO_QUESTIONS = Sizes(0, 0, 0, 0, 0)
 HARD_BUDGET = 8

@@ -78,7 +78,7 @@ Solve = Callable[[PeopleGraph, Sequence[str]], Solution | None]
 Enumerate = Callable[[PeopleGraph], Iterator[Slots]]
 
 
-def _count(facts: list[Fact]) -> Solution | None:
+def count(facts: list[Fact]) -> Solution | None:
     return (numeral(len(facts)), facts) if facts else None
 
 
@@ -109,14 +109,6 @@ def attribute(field: str, *relations: str) -> Solve:
     return solve
 
 
-def count_children(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
-    return _count(graph.childhood(slots[0]))
-
-
-def count_friends(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
-    return _count(graph.friendships(slots[0]))
-
-
 def no_sibling(gender: str) -> Solve:
     """Return a solver that answers "unknown" if no sibling of P is known to be of this gender."""
 
@@ -139,10 +131,6 @@ def each_without_sibling(gender: str) -> Enumerate:
                 yield (person.id,)
 
     return instances
-
-
-def no_spouse(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
-    return (UNKNOWN, []) if graph.person[slots[0]].spouse is None else None
 
 
 # -- hard classes, QC6 to QC10: joins, intersections, deep counts, comparisons, reverse lookups ----------------------

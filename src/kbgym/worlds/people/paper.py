@@ -74,12 +74,7 @@ def convert(universe: Universe) -> World:
         Document(id=node.id, text=node.text, kind=said.kind, about=_about(said, graph.named))
         for node, said in zip(universe.nodes, told, strict=True)
     )
-    facts = {
-        "kind": "people",
-        "source": SOURCE,
-        "seed": universe.meta.seed,
-        "people": msgspec.to_builtins(people),
-    }
+    facts = {"kind": "people", "source": SOURCE, "seed": universe.meta.seed, "people": msgspec.to_builtins(people)}
     return World(documents, _questions(universe, graph), decode(encode(facts)))
 
 

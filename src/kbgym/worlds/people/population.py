@@ -101,10 +101,7 @@ def _name_count(base: int, people: int) -> int:
 
 def _assign_names(drafts: list[Draft], people: int, rng: Random) -> None:
     """Assign a unique full name to each person."""
-    first = {
-        "female": vocabulary("women", _name_count(40, people)),
-        "male": vocabulary("men", _name_count(40, people)),
-    }
+    first = {"female": vocabulary("women", _name_count(40, people)), "male": vocabulary("men", _name_count(40, people))}
     last = vocabulary("surnames", _name_count(60, people))
     taken: set[tuple[str, str]] = set()
     for draft in drafts:
@@ -172,16 +169,12 @@ def _freeze(drafts: list[Draft], rng: Random) -> tuple[Person, ...]:
         return Person(
             id=ids[number],
             name=f"{draft.first} {draft.last}",
-            gender=draft.gender,
-            job=draft.job,
-            hobby=draft.hobby,
-            city=draft.city,
             born=date.fromordinal(draft.born).isoformat(),
             spouse=None if draft.spouse is None else ids[draft.spouse],
             parents=tuple(ids[parent] for parent in draft.parents),
             children=tuple(ids[child] for child in draft.children),
             friends=tuple(ids[friend] for friend in draft.friends),
-            distractor=draft.distractor,
+            **{name: getattr(draft, name) for name in ("gender", "job", "hobby", "city", "distractor")},
         )
 
     return tuple(person(number) for number in order)

@@ -14,7 +14,7 @@ from random import Random
 from kbgym.errors import BadInput
 from kbgym.worlds.people.graph import PeopleGraph, Slots
 from kbgym.worlds.people.templates import EASY, HARD, TEMPLATES, Template
-from kbgym.worlds.splits import Sizes, interleave
+from kbgym.worlds.splits import Sizes, in_splits
 from kbgym.worlds.world import Question
 
 DocumentOf = Mapping[tuple[str, ...], str]
@@ -50,14 +50,12 @@ def draw(graph: PeopleGraph, documents: DocumentOf, sizes: Sizes, seed: int) -> 
     plan = _plan(parts, {name: len(pool) for name, pool in pools.items()})
     wanted = {name: sum(order.count(name) for order in plan) for name in pools}
     drawn = {name: iter(Random(f"{seed}:questions:{name}").sample(pools[name], wanted[name])) for name in pools}
-    taken: dict[str, list[list[tuple[Template, Slots]]]] = {}
     groups = [part[0] for part in parts for _ in (EASY, HARD)]
-    for split, order in zip(groups, plan, strict=True):
-        taken.setdefault(split, []).append([(TEMPLATES[name], next(drawn[name])) for name in order])
-    asked_in_order = [(split, *instance) for split, lists in taken.items() for instance in interleave(lists)]
+    taken = ([(TEMPLATES[name], next(drawn[name])) for name in order] for order in plan)
+    asked_in_order = in_splits(zip(groups, taken, strict=True))
     return tuple(
         question(graph, documents, template, slots, f"q{number:04d}", split)
-        for number, (split, template, slots) in enumerate(asked_in_order, 1)
+        for number, (split, (template, slots)) in enumerate(asked_in_order, 1)
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from kbgym.chronicle.questions import UNKNOWN
 from kbgym.errors import BadInput
 from kbgym.worlds.people import graph as solve
 from kbgym.worlds.people.graph import Enumerate, PeopleGraph, Slots, Solve
@@ -58,11 +59,11 @@ class Template:
 
 # Solvers of the templates that follow no path and match no values; without an enumerator, all people are tried.
 _SOLVERS: dict[str, tuple[Solve, Enumerate | None]] = {
-    "count-children": (solve.count_children, None),
-    "count-friends": (solve.count_friends, None),
+    "count-children": (lambda graph, slots: solve.count(graph.childhood(slots[0])), None),
+    "count-friends": (lambda graph, slots: solve.count(graph.friendships(slots[0])), None),
     "brother-job": (solve.no_sibling("male"), solve.each_without_sibling("male")),
     "sister-hobby": (solve.no_sibling("female"), solve.each_without_sibling("female")),
-    "spouse-city": (solve.no_spouse, None),
+    "spouse-city": (lambda graph, slots: None if graph.person[slots[0]].spouse else (UNKNOWN, []), None),
     "common-friend": (solve.common_friend, solve.each_common_friend),
     "child-and-friend": (solve.child_and_friend, solve.each_child_and_friend),
     "count-grandchildren": (solve.count_grandchildren, None),

@@ -178,7 +178,8 @@ class Historian:
             if person.distractor or self._rng.random() >= _RENAMED:
                 continue
             first, last = person.name.split(" ")
-            kinds = {"nickname": f"{_nickname(first)} {last}"}
+            short_first = re.match(r"[^aeiou]*[aeiou]+[^aeiou]", first.lower())
+            kinds = {"nickname": f"{f'{short_first[0] if short_first else first}ie'.capitalize()} {last}"}
             if often[short] == 1:
                 kinds["initial"] = short
             if person.gender == "female" and person.spouse is not None:
@@ -236,8 +237,3 @@ class Historian:
 
     def _source(self) -> str:
         return self._rng.choices(self._sources, _WEIGHTS[: len(self._sources)])[0]
-
-
-def _nickname(first: str) -> str:
-    found = re.match(r"[^aeiou]*[aeiou]+[^aeiou]", first.lower())
-    return f"{found[0] if found else first}ie".capitalize()

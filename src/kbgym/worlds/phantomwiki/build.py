@@ -18,7 +18,7 @@ from kbgym.codes import code
 from kbgym.errors import BadInput, Damaged
 from kbgym.worlds.phantomwiki.files import Article, Generated, read_articles, read_questions
 from kbgym.worlds.phantomwiki.wiki import CLASSES, PREDICATES, STATED, TEMPLATES, Instance, Stated, Wiki
-from kbgym.worlds.splits import Sizes, interleave
+from kbgym.worlds.splits import Sizes, in_splits
 from kbgym.worlds.world import Document, Question, World
 
 RESERVED = ("attribute-of-relation", "count-of-relation")
@@ -56,10 +56,8 @@ def build(folder: Path, sizes: Sizes | None = None, seed: int = 1) -> tuple[Worl
     wiki = wiki_of(World(documents, (), facts))
     generated = read_questions(folder)
     found = _match(wiki, generated)
-    drawn = _from_shipped(found, sizes or Sizes())
-    questions = tuple(
-        question_of(instance, f"q{number:04d}", split) for number, (split, instance) in enumerate(drawn, 1)
-    )
+    drawn = enumerate(_from_shipped(found, sizes or Sizes()), 1)
+    questions = tuple(question_of(instance, f"q{number:04d}", split) for number, (split, instance) in drawn)
     shipped = Shipped(
         articles=len(articles),
         sentences=len(documents),
@@ -158,17 +156,14 @@ def _match(wiki: Wiki, generated: Sequence[Generated]) -> list[Instance]:
     return [found[text] for text in wanted]
 
 
-Drawn = list[tuple[str, Instance]]
-
-
-def _from_shipped(found: Iterable[Instance], sizes: Sizes) -> Drawn:
+def _from_shipped(found: Iterable[Instance], sizes: Sizes) -> list[tuple[str, Instance]]:
     stock: dict[str, list[Instance]] = {name: [] for name in TEMPLATES}
     for instance in found:
         if not instance.tautology:
             stock[instance.template].append(instance)
     for name, instances in stock.items():
         Random(f"phantomwiki:shipped:{name}").shuffle(instances)
-    return _ordered([(split, _take(stock, reserved, n, split)) for split, reserved, n in sizes.parts()])
+    return in_splits((split, _take(stock, reserved, n, split)) for split, reserved, n in sizes.parts())
 
 
 def _take(stock: Mapping[str, list[Instance]], reserved: bool, n: int, split: str) -> list[Instance]:
@@ -183,11 +178,3 @@ def _take(stock: Mapping[str, list[Instance]], reserved: bool, n: int, split: st
             if stock[name] and len(taken) < n:
                 taken.append(stock[name].pop())
     return taken
-
-
-def _ordered(parts: Sequence[tuple[str, list[Instance]]]) -> Drawn:
-    """Return the splits in sequence, with the parts of each mixed evenly."""
-    splits: dict[str, list[list[Instance]]] = {}
-    for split, instances in parts:
-        splits.setdefault(split, []).append(instances)
-    return [(split, instance) for split, lists in splits.items() for instance in interleave(lists)]

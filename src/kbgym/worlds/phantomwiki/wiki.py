@@ -36,15 +36,9 @@ def spoken(relation: str, plural: bool = False) -> str:
 
 
 # Templates by PhantomWiki's type number.
-TEMPLATES = (
-    "relation-of-attribute",
-    "relation-of",
-    "who-has-attribute",
-    "attribute-of-relation",
-    "attribute-of-attribute",
-    "count-of-relation",
-    "count-of-attribute",
-    "count-of",
+TEMPLATES = tuple(
+    "relation-of-attribute relation-of who-has-attribute attribute-of-relation attribute-of-attribute "
+    "count-of-relation count-of-attribute count-of".split()
 )
 # The form of the outermost question.
 CLASSES = ("relation", "relation", "who", "attribute", "attribute", "count", "count", "count")
@@ -137,7 +131,9 @@ class Wiki:
 
     def _about(self, type: int, key: Key, start: Found) -> Iterator[Instance]:
         """Yield the instances of a template for one key, whose people are in `start`."""
-        for slots, people in self._walked(start) if type in (0, 1, 3, 5) else [((), start)]:
+        # Every relation that leads from these people to somebody, with those people.
+        steps = (((relation,), led) for relation in RELATIONS if (led := self._step(start, relation)))
+        for slots, people in steps if type in (0, 1, 3, 5) else [((), start)]:
             if type in (0, 1, 2):
                 yield _instance(type, slots, key, people)
             elif type in (3, 4):
@@ -149,10 +145,6 @@ class Wiki:
                     counts = self._counts(people, counted)
                     if any(number != "0" for number in counts):
                         yield _instance(type, (counted, *slots), key, counts)
-
-    def _walked(self, start: Found) -> Iterator[tuple[tuple[str, ...], Found]]:
-        """Yield every relation that leads from these people to another person, with those people."""
-        return (((relation,), people) for relation in RELATIONS if (people := self._step(start, relation)))
 
     def _step(self, start: Found, relation: str) -> dict[str, frozenset[str]]:
         """Return the people reached over a relation, with the documents of all paths to them."""
