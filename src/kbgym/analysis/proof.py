@@ -13,7 +13,7 @@ import msgspec
 from kbgym.analysis.index_use import IndexUse, costly, index_use, use_line
 from kbgym.analysis.results import LABELS
 from kbgym.analysis.statistics import break_even
-from kbgym.analysis.trajectory import Trained, tokens_of
+from kbgym.analysis.trajectory import Trained, cost_of, tokens_of
 from kbgym.analysis.verdict import UNSHOWN, WORDS, Finding, judge, paired_rows, right_in
 from kbgym.sanitize import safe_text
 from kbgym.trace.events import Ended
@@ -135,7 +135,7 @@ def prove(
     verdict = judge(unseen.trained, unseen.flat, keys)
     paid = None
     if pairs and verdict.word != UNSHOWN:
-        means = [sum(map(_size[unit], side)) / len(pairs) for side in zip(*pairs, strict=True)]
+        means = [sum(cost_of(row, unit) for row in side) / len(pairs) for side in zip(*pairs, strict=True)]
         paid = break_even(getattr(spent, unit), means[1], means[0])
     whole = joined("all", [unseen, seen])
     return Proof(
@@ -164,9 +164,6 @@ def prove(
         indexes=index_use(trained.store, [*pairs, *paired_rows(seen.trained, seen.flat)]),
         nostore_f1=summarise(alone).f1 if alone else None,
     )
-
-
-_size = {"tokens": tokens_of, "actions": lambda row: row.actions}
 
 
 def dollars_of(used: Iterable[dict[str, Any] | None]) -> float | None:

@@ -65,7 +65,9 @@ def command(
         target = skill / name / "SKILL.md"
         changes.append((target, _text(target), "" if remove else skill_text(name, role)))
     changes = [change for change in changes if change[1] != change[2]]
-    lines = [line for change in changes for line in _difference(*change)]
+    lines: list[str] = []
+    for target, old, new in changes:
+        lines += difflib.unified_diff(old.splitlines(), new.splitlines(), str(target), str(target), lineterm="")
     if write:
         for target, _, text in changes:
             _write(target, text, private=token is not None)
@@ -103,10 +105,6 @@ def _text(path: Path) -> str:
         return read_file(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} cannot be read: {error}.") from error
-
-
-def _difference(path: Path, before: str, after: str) -> list[str]:
-    return list(difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), str(path), lineterm=""))
 
 
 def _write(path: Path, text: str, private: bool) -> None:

@@ -96,7 +96,9 @@ def exams(left: Side, right: Side) -> dict[str, Any]:
         groups.append({"set": name, "label": group_label(name), **_compared(judge(after, before, keys))})
         everything[0].extend(before)
         everything[1].extend(after)
-        rows += [_pair(name, a, b) for a, b in zip(before, after, strict=True)]
+        for a, b in zip(before, after, strict=True):
+            both = {field: [getattr(a, field), getattr(b, field)] for field in ("f1", "actions", "outcome", "answer")}
+            rows.append({"set": name, "id": a.id, "class": a.class_, "text": a.question, **both})
     if len(groups) > 1:
         groups.append({"set": "", "label": ALL, **_compared(_pooled(*everything, keys))})
     return {"left": left.values(), "right": right.values(), "groups": groups, "rows": rows}
@@ -120,8 +122,3 @@ def _compared(found: Finding) -> dict[str, Any]:
         "actions": [found.actions_flat, found.actions_trained],
         "characters": [found.characters_flat, found.characters_trained],
     }
-
-
-def _pair(name: str, before: Row, after: Row) -> dict[str, Any]:
-    both = {field: [getattr(before, field), getattr(after, field)] for field in ("f1", "actions", "outcome", "answer")}
-    return {"set": name, "id": before.id, "class": before.class_, "text": before.question, **both}
