@@ -179,17 +179,10 @@ def _tokens(rows: Sequence[Row]) -> float:
 
 
 def _answer(after: Row, before: Row) -> dict[str, Any]:
-    return {
-        "id": after.id,
-        "question": after.question,
-        "expected": list(after.golds),
-        "before": before.answer,
-        "after": after.answer,
-        "f1_before": before.f1,
-        "f1_after": after.f1,
-        "actions_before": before.actions,
-        "actions_after": after.actions,
-    }
+    sides = (("before", before), ("after", after))
+    scores = {f"{name}_{side}": getattr(row, name) for name in ("f1", "actions") for side, row in sides}
+    answers = {side: row.answer for side, row in sides}
+    return {"id": after.id, "question": after.question, "expected": list(after.golds), **answers, **scores}
 
 
 def _group(exams: BothExams, keys: Mapping[str, Sequence[Hashable]]) -> dict[str, Any]:

@@ -248,15 +248,9 @@ def prepare(
     truth = kind_of(world).truth(world)
     correct = Auditor(built.store, truth).correct if truth else None
     shares = coverage(built.store, correct, world.questions)
-    about = {
-        "arm": arm,
-        "documents": len(built.store),
-        "authored": len(built.store.authored()),
-        "links": built.store.links,
-        "coverage": msgspec.to_builtins(shares),
-        "tokens": built.tokens,
-        "notes": msgspec.to_builtins(built.notes),
-    }
+    size = {"documents": len(built.store), "authored": len(built.store.authored()), "links": built.store.links}
+    made = {"coverage": shares, "tokens": built.tokens, "notes": built.notes}
+    about = {"arm": arm, **size, **msgspec.to_builtins(made)}
     return experiment.Prepared(built.store, engine_for_arm(arm, built.store, vectors), about)
 
 

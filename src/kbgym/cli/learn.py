@@ -70,11 +70,8 @@ def _learn_from(place: str, traffic: Path, window: int, flags: dict[str, Any]) -
     result = {**report(learnt, online, window), "agents": who}
     lines = [f"{'questions':>12} {'F1':>7} {'flat':>7} {'actions':>9} {'flat':>7}"]
     for row in result["windows"]:
-        span, form = (
-            f"{row['first']} to {row['last']}",
-            "{f1:>7.3f} {f1_flat:>7.3f} {actions:>9.2f} {actions_flat:>7.2f}",
-        )
-        lines.append(f"{span:>12} {form.format(**row)}")
+        scores = "{f1:>7.3f} {f1_flat:>7.3f} {actions:>9.2f} {actions_flat:>7.2f}".format(**row)
+        lines.append(f"{'{first} to {last}'.format(**row):>12} {scores}")
     text = (
         "{place}: {n} questions, each answered before it was learnt from. F1 {f1:.3f} and {actions:.2f} actions; on "
         "the flat store {f1_flat:.3f} and {actions_flat:.2f}.\n{admitted} passes were admitted and {rolled_back} "
@@ -97,12 +94,14 @@ def report(learnt: list[StreamRow], online: Online, size: int) -> dict[str, Any]
         "n": len(learnt),
         **_means(learnt),
         "windows": [{"first": at + 1, "last": at + len(some), **_means(some)} for at, some in windows],
-        "admitted": online.admitted,
-        "rolled_back": online.refused,
         "documents": len(online.live.store),
         "links": online.live.store.links,
-        "iteration": online.live.iteration,
+        **_state(online),
     }
+
+
+def _state(online: Online) -> dict[str, int]:
+    return {"admitted": online.admitted, "rolled_back": online.refused, "iteration": online.live.iteration}
 
 
 def _means(learnt: list[StreamRow]) -> dict[str, float]:
@@ -166,12 +165,10 @@ def _work_off(place: str, budget: int, flags: dict[str, Any]) -> Printed:
     result = {
         "passes": passes,
         "actions": actions,
-        "admitted": online.admitted,
-        "rolled_back": online.refused,
+        **_state(online),
         "documents_added": len(live.store) - documents,
         "links_added": live.store.links - links,
         "open": len(online.agenda.items(live.store)) if online.agenda else 0,
-        "iteration": live.iteration,
     }
     text = (
         f"{shown(place)}: {passes} idle passes, {actions} actions; {result['documents_added']} documents and "

@@ -214,14 +214,8 @@ def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Pri
     with open(out) as opened:
         store = opened.store
     share = coverage(store).direct
-    result = {
-        **{name: found[name] for name in ("run", "agent", "verdict", "sentence")},
-        "report": str(write_report(out)),
-        "seed": seed,
-        "groups": proof.groups,
-        "coverage": round(share, 4),
-        "links": store.links,
-    }
+    result = {name: found[name] for name in ("run", "agent", "verdict", "sentence", "groups")}
+    result |= {"report": str(write_report(out)), "seed": seed, "coverage": round(share, 4), "links": store.links}
     text: str = read_table("texts.toml")["demo"]
     counted = ledger(store)
     return result, text.format(

@@ -138,8 +138,6 @@ def copy_command(source: str, target: str) -> Printed:
 
     with progress("copying") as tick:
         copied = copy_store(source, target, tick)
-    text = (
-        f"{shown(target)}: {copied.documents:,} documents, {copied.links:,} links, {copied.events:,} events, "
-        f"hash {copied.hash}."
-    )
+    counts = f"{copied.documents:,} documents, {copied.links:,} links, {copied.events:,} events"
+    text = f"{shown(target)}: {counts}, hash {copied.hash}."
     return {"out": shown(target), **msgspec.to_builtins(copied)}, text
