@@ -71,12 +71,8 @@ def command(
     if write:
         for target, _, text in changes:
             _write(target, text, private=token is not None)
-    result = {
-        "agent": program,
-        "file": str(path),
-        "changed": [str(target) for target, *_ in changes] if write else [],
-        "difference": lines,
-    }
+    changed = [str(target) for target, *_ in changes] if write else []
+    result = {"agent": program, "file": str(path), "changed": changed, "difference": lines}
     if not changes:
         return result, f"{path} says so already; nothing is changed."
     end = f"Written; {kind.title} reads it when it starts." if write else "Nothing was written; use --write to do so."

@@ -168,16 +168,13 @@ async def examine_agent(name: str, judge: str | None, options: Options) -> dict[
         checks.append(DoctorCheck("reached", False, str(error)))
     finally:
         await models.close()
+    median = statistics.median(seconds or [0.0])
     usage, prices = (client.usage, client.prices) if client is not None else (Usage(), Prices("local", name))
     return {
         "ok": all(check.ok for check in checks if check.needed),
         "agent": name,
         "malformed_rate": round(usage.malformed_rate, 4),
-        "latency": {
-            "median": round(statistics.median(seconds or [0.0]), 4),
-            "worst": round(max(seconds, default=0.0), 4),
-            "requests": len(seconds),
-        },
+        "latency": {"median": round(median, 4), "worst": round(max(seconds, default=0.0), 4), "requests": len(seconds)},
         "price": _price(prices, models.budget.spent, name, passes),
         "checks": checks,
         "usage": msgspec.to_builtins(usage),

@@ -94,18 +94,16 @@ def run_command(kind: experiment.Kind, out: Path, workers: int, **flags: Any) ->
     started = time.perf_counter()
     _confirm(spending, out, whole, world, is_here=workers == 1)
     _run(out, whole, workers, spending)
-    result: dict[str, Any] = {
-        "experiment": str(out),
-        "seeds": list(whole.seeds),
-        "arms": [*whole.arms, *(training.name for training in whole.trainings)],
-        "exams": sum(
-            len(exam_files(experiment.exams_of(experiment.seed_folder(out, seed), name)))
-            for seed in whole.seeds
-            for name in ("", *whole.others)
-        ),
-        "seconds": round(time.perf_counter() - started, 1),
-    }
-    text = f"{out}: {counted(len(whole.seeds), 'seed')}, {counted(result['exams'], 'exam')}, {result['seconds']:.0f} s."
+    seconds = round(time.perf_counter() - started, 1)
+    exams = sum(
+        len(exam_files(experiment.exams_of(experiment.seed_folder(out, seed), name)))
+        for seed in whole.seeds
+        for name in ("", *whole.others)
+    )
+    arms = [*whole.arms, *(training.name for training in whole.trainings)]
+    result: dict[str, Any] = {"experiment": str(out), "seeds": list(whole.seeds), "arms": arms}
+    result |= {"exams": exams, "seconds": seconds}
+    text = f"{out}: {counted(len(whole.seeds), 'seed')}, {counted(exams, 'exam')}, {seconds:.0f} s."
     if kind == "paper-original":
         result["report"] = str(write_report(out))
         return result, f"{text}\nThe report: {result['report']}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +56,8 @@ def suggest_command(
     cassette = out.with_name(f"{out.stem}.cassette.jsonl") if agent.startswith("llm:") else None
     with spending.models([agent], cassette) as models, progress("drafting") as tick:
         assert models is not None
-        found = suggest(
-            world,
-            models,
-            agent,
-            count,
-            seed,
-            spending.concurrency,
-            lambda requests: spending.confirm_requests(agent, requests, COMPLETION),
-            with_spend(tick, models),
-        )
+        confirm = partial(spending.confirm_requests, agent, completion=COMPLETION)
+        found = suggest(world, models, agent, count, seed, spending.concurrency, confirm, with_spend(tick, models))
     text = written(found.drafts)
     with write_whole(out) as scratch:
         scratch.write_text(text, encoding="utf-8", newline="")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kbgym.analysis.audit import Audit, Index
+from kbgym.analysis.audit import SHAPES, Audit, Index
 from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.health import Health, advice, health
 from kbgym.analysis.index_use import account_if_examined, accounts, advised, openings
@@ -73,10 +73,7 @@ def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
         "coverage": found.coverage.direct,
         "readings": found.coverage,
         "resolved": audit.resolved,
-        "genuine": audit.count("genuine"),
-        "stubs": audit.count("stub"),
-        "materialised": audit.count("materialised"),
-        "other": audit.count("other"),
+        **{"stubs" if shape == "stub" else shape: audit.count(shape) for shape in SHAPES},
         **{name: getattr(total, name, None) for name in ("precision", "recall")},
         "kinds": audit.table,
         "suspected_links": found.suspects,

@@ -67,12 +67,9 @@ def read_command(place: str, id: str, with_source: bool) -> Printed:
             raise BadInput(f"there is no document {id!r} in {opened.name}.")
         record = store[id]
         spans = opened.sources(record.origins) if with_source else {}
-    result: dict[str, Any] = {
-        **msgspec.to_builtins(record),
-        "flag": record.flag,
-        "links": [{"id": target, "text": store[target].text} for target in record.links],
-        "inbound": list(store.inbound(id)),
-    }
+    links = [{"id": target, "text": store[target].text} for target in record.links]
+    result: dict[str, Any] = {**msgspec.to_builtins(record), "flag": record.flag, "links": links}
+    result["inbound"] = list(store.inbound(id))
     carried = f", carries {', '.join(record.origins)}" if record.origins else ""
     lines = [f"[{id}] {record.text}", f"  {record.flag}{carried}"]
     if with_source:

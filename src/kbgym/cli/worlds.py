@@ -172,15 +172,11 @@ def phantomwiki(out: Path, source: Path, **given: int) -> Printed:
     world, shipped = build(source, Sizes(**given))
     world.save(out)
     shared = leakage(world)
-    result = {
-        **world_values(world),
-        "shipped": shipped,
-        "reserved": list(RESERVED),
-        "leakage": {
-            name: {"questions": leak.questions, "shared": leak.shared, "share": round(leak.share, 4)}
-            for name, leak in shared.items()
-        },
+    leaked = {
+        name: {"questions": leak.questions, "shared": leak.shared, "share": round(leak.share, 4)}
+        for name, leak in shared.items()
     }
+    result = {**world_values(world), "shipped": shipped, "reserved": list(RESERVED), "leakage": leaked}
     told = ", ".join(f"{leak.shared} of {leak.questions} in {name}" for name, leak in shared.items())
     lines = [
         f"{shipped.articles} articles; {shipped.questions} shipped questions ({shipped.distinct} distinct), all "

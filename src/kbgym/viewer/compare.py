@@ -22,6 +22,7 @@ from kbgym.viewer.stores import brief
 MOST = 10_000  # of each kind of difference to list; the counts are complete
 ALL = "all sets together"
 LEDGER = ("documents", "links", "authored", "edited", "merged", "orphans", "empty_indexes", "lost_origins")
+MEANS = ("f1", "actions", "characters")
 COUNTED = ("added", "removed", "edited", "links_added", "links_removed")
 
 
@@ -118,7 +119,5 @@ def _compared(found: Finding) -> dict[str, Any]:
         **picked(found, "n", "failed"),
         "rho": msgspec.to_builtins(found.rho),
         "difference": msgspec.to_builtins(found.gain),
-        "f1": [found.f1_flat, found.f1_trained],
-        "actions": [found.actions_flat, found.actions_trained],
-        "characters": [found.characters_flat, found.characters_trained],
+        **{name: [getattr(found, f"{name}_{side}") for side in ("flat", "trained")] for name in MEANS},
     }
