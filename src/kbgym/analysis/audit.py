@@ -219,16 +219,11 @@ def quality(group: str, indexes: Sequence[Index]) -> Quality | None:
     """Pool indexes into a row; return None if there are none."""
     if not indexes:
         return None
-    n = len(indexes)
     links = sum(index.degree for index in indexes)
     members = sum(index.members for index in indexes)
-    return Quality(
-        group=group,
-        n=n,
-        degree=links / n,
-        precision=1 - sum(len(index.wrong) for index in indexes) / links,
-        recall=1 - sum(len(index.missing) for index in indexes) / members if members else 0.0,
-    )
+    precision = 1 - sum(len(index.wrong) for index in indexes) / links
+    recall = 1 - sum(len(index.missing) for index in indexes) / members if members else 0.0
+    return Quality(group, len(indexes), links / len(indexes), precision, recall)
 
 
 class Auditor:

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.audit import Audit, Index
+from kbgym.analysis.audit import Audit
 from kbgym.analysis.health import Advice
 from kbgym.analysis.results import FLAT, how_to_compare, open_seeds
 from kbgym.analysis.statistics import Sampled, ratio
@@ -225,20 +225,12 @@ def accounts(audit: Audit, used: Mapping[str, Sequence[int]], accounted: Account
     """
     by_id = {one.id: one for one in accounted.indexes} if accounted else {}
     fields = ("opened", "questions", "needed", "saved", "f1", "harmful")
-    return [
-        {
-            "id": index.id,
-            "text": index.text,
-            **{name: getattr(by_id.get(index.id), name, None) for name in fields},
-            "last_used": max(used.get(index.id, ()), default=None),
-            "complete": _completeness(index, audit.resolved),
-        }
-        for index in audit.indexes
-    ]
-
-
-def _completeness(index: Index, resolved: bool) -> str:
-    """Return the completeness of a document's links, and how it is known."""
-    if index.scored:
-        return f"{index.members - len(index.missing)} of {index.members} by the world's facts"
-    return "not known: it names no single key" if resolved else "not known: the world has no facts to count by"
+    unknown = "it names no single key" if audit.resolved else "the world has no facts to count by"
+    found = []
+    for index in audit.indexes:
+        uses = {name: getattr(by_id.get(index.id), name, None) for name in fields}
+        complete = f"{index.members - len(index.missing)} of {index.members} by the world's facts"
+        last = max(used.get(index.id, ()), default=None)
+        known = {"last_used": last, "complete": complete if index.scored else f"not known: {unknown}"}
+        found.append({"id": index.id, "text": index.text, **uses, **known})
+    return found

@@ -62,7 +62,8 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 
 def to_html(report: Report) -> str:
     links = "".join(f'<a href="#{escape(p.name)}">{escape(p.title)}</a>' for s in report.sections for p in s.parts)
-    notes = "".join(f"<p>{_code(note)}</p>" for note in report.notes)
+    escaped = (re.sub("`(.*?)`", r"<code>\1</code>", escape(note)) for note in report.notes)
+    notes = "".join(f"<p>{note}</p>" for note in escaped)
     body = "".join(
         f"<section><h2>{escape(section.title)}</h2>{''.join(_part(part) for part in section.parts)}</section>"
         for section in report.sections
@@ -74,11 +75,6 @@ def to_html(report: Report) -> str:
 
 def _kept(name: str) -> str:
     return (files("kbgym.analysis") / name).read_text(encoding="utf-8")
-
-
-def _code(text: str) -> str:
-    """Return escaped HTML with text between backticks as code."""
-    return re.sub("`(.*?)`", r"<code>\1</code>", escape(text))
 
 
 def _part(part: Table | Figure) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from kbgym.analysis.index_use import IndexUse, costly, index_use, use_line
 from kbgym.analysis.results import LABELS
 from kbgym.analysis.statistics import break_even
-from kbgym.analysis.trajectory import Trained, tokens_of
+from kbgym.analysis.trajectory import Trained, cost_of, tokens_of
 from kbgym.analysis.verdict import UNSHOWN, WORDS, Finding, judge, paired_rows, right_in
 from kbgym.sanitize import safe_text
 from kbgym.trace.events import Ended
@@ -135,7 +135,7 @@ def prove(
     verdict = judge(unseen.trained, unseen.flat, keys)
     paid = None
     if pairs and verdict.word != UNSHOWN:
-        means = [sum(map(_size[unit], side)) / len(pairs) for side in zip(*pairs, strict=True)]
+        means = [sum(cost_of(row, unit) for row in side) / len(pairs) for side in zip(*pairs, strict=True)]
         paid = break_even(getattr(spent, unit), means[1], means[0])
     whole = joined("all", [unseen, seen])
     return Proof(
@@ -166,9 +166,6 @@ def prove(
     )
 
 
-_size = {"tokens": tokens_of, "actions": lambda row: row.actions}
-
-
 def dollars_of(used: Iterable[dict[str, Any] | None]) -> float | None:
     """Return the cost of passes in dollars, or None if a price is unknown."""
     costs = [usage.get("cost", 0.0) for usage in used if usage]
@@ -182,17 +179,10 @@ def _tokens(rows: Sequence[Row]) -> float:
 
 
 def _answer(after: Row, before: Row) -> dict[str, Any]:
-    return {
-        "id": after.id,
-        "question": after.question,
-        "expected": list(after.golds),
-        "before": before.answer,
-        "after": after.answer,
-        "f1_before": before.f1,
-        "f1_after": after.f1,
-        "actions_before": before.actions,
-        "actions_after": after.actions,
-    }
+    sides = (("before", before), ("after", after))
+    scores = {f"{name}_{side}": getattr(row, name) for name in ("f1", "actions") for side, row in sides}
+    answers = {side: row.answer for side, row in sides}
+    return {"id": after.id, "question": after.question, "expected": list(after.golds), **answers, **scores}
 
 
 def _group(exams: BothExams, keys: Mapping[str, Sequence[Hashable]]) -> dict[str, Any]:

@@ -48,34 +48,19 @@ def _sections(results: Results) -> tuple[Section, ...]:
         parts[0][1].append(stores.arms(results))
         parts[1][1].extend(learning(results, arm) for arm in snapshots)
         parts[1][1].extend(eval_curve(results, arm) for arm in trained)
+        compared_by = (arms.gradient, _dots, arms.by_seed, arms.controls, arms.budget_split, readers.within)
+        heading = "E2: the key-coverage gradient" if results.gradient else "Flat against trained"
         parts += [
-            (
-                "E2: the key-coverage gradient" if results.gradient else "Flat against trained",
-                [
-                    arms.gradient(results),
-                    _dots(results),
-                    arms.by_seed(results),
-                    arms.controls(results),
-                    arms.budget_split(results),
-                    readers.within(results),
-                    readers.answers(results),
-                ],
-            ),
+            (heading, [*(one(results) for one in compared_by), readers.answers(results)]),
             ("Every reader", [readers.by_reader(results, group) for group in readers.SETS]),
             ("Evidence: what was found, whoever reads", [readers.evidence(results)]),
             ("What coverage buys", [stores.per_point(results), stores.readings(results)]),
         ]
+    quality = [stores.index_quality(results, arm) for arm in trained]
+    costs = [training.breaking_even(results) if compared else None, training.model_usage(results)]
     parts += [
         ("E3: retention by class", [retention(results, arm) for arm in trained]),
-        (
-            "E4: what was built",
-            [
-                stores.store_audit(results),
-                *(stores.index_quality(results, arm) for arm in trained),
-                training.breaking_even(results) if compared else None,
-                training.model_usage(results),
-            ],
-        ),
+        ("E4: what was built", [stores.store_audit(results), *quality, *costs]),
     ]
     if results.beside_paper:
         tables = [part for _, some in parts for part in some if isinstance(part, Table)]

@@ -87,14 +87,11 @@ def _paired(exams: Iterable[KeptExam], trained: str) -> dict[tuple[str, str], Pa
         if arm not in both or both[arm].header.iteration < exam.header.iteration:
             both[arm] = exam
     found: dict[tuple[str, str], Path] = {}
-    for (name, _), both in sorted(asked.items(), key=lambda item: _rows(item[1])):
+    by_rows = sorted(asked.items(), key=lambda item: min(exam.file.stat().st_size for exam in item[1].values()))
+    for (name, _), both in by_rows:
         if len(both) == 2:
             found |= {(arm, name): exam.file for arm, exam in both.items()}
     return found
-
-
-def _rows(both: dict[str, KeptExam]) -> int:
-    return min(exam.file.stat().st_size for exam in both.values())
 
 
 def how_to_compare(run: Path) -> str:
@@ -172,14 +169,12 @@ class Seed:
     @cached_property
     def arms(self) -> dict[str, dict[str, Any]]:
         """Return the records of every arm, trained arms included, and of arms that could not be built."""
-        found: dict[str, dict[str, Any]] = {}
-        for file in sorted((self.folder / "arms").glob("*.json")):
-            found[file.stem] = read_value(file, dict[str, Any])
+        files = sorted((self.folder / "arms").glob("*.json"))
+        found = {file.stem: read_value(file, dict[str, Any]) for file in files}
         if "flat" not in found:
             found["flat"] = _about(Store(next(iter(self.trained.values())).place.initial))
         for name, trained in self.trained.items():
-            shares = msgspec.to_builtins(trained.health.coverage)
-            found[name] = {**_about(trained.store), "coverage": shares}
+            found[name] = {**_about(trained.store), "coverage": msgspec.to_builtins(trained.health.coverage)}
         return found
 
 
@@ -295,10 +290,10 @@ class Results:
     def pairs(self, arm: str, group: str, base: str = "flat", seeds: Sequence[Seed] | None = None) -> list[list[Pair]]:
         """Return a list of pairs per seed: the same question on both arms, where neither agent failed."""
         names = self.groups if group == POOLED else (group,)
-        found = []
-        for seed in self.seeds if seeds is None else seeds:
-            found.append([pair for name in names for pair in paired_rows(seed.rows(arm, name), seed.rows(base, name))])
-        return found
+        return [
+            [pair for name in names for pair in paired_rows(seed.rows(arm, name), seed.rows(base, name))]
+            for seed in (self.seeds if seeds is None else seeds)
+        ]
 
     @cached_property
     def _keys(self) -> dict[str, tuple[Hashable, ...]]:

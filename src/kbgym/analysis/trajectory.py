@@ -154,6 +154,11 @@ def tokens_of(event: Ended | Row) -> int:
     return sum(count for name in ("prompt", "completion") if isinstance(count := usage.get(name, 0), int))
 
 
+def cost_of(row: Row, unit: str) -> float:
+    """Return the cost of a pass in actions, characters or tokens."""
+    return float(tokens_of(row) if unit == "tokens" else getattr(row, unit))
+
+
 class Trained(Workspace):
     """One training of one seed; everything about its store comes from its trace."""
 

@@ -180,6 +180,12 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
     return made
 
 
+def settings_of(world: World) -> dict[str, Any]:
+    """Return the settings that a world decides for any store of it."""
+    search = search_named(search_of(world))
+    return {"search": search, "ranking": ranking_of(world), "forward_budget": budget_of(world)}
+
+
 # What an existing run keeps unless it is named again.
 KEPT_SETTINGS = ("reader", "curator", "search", "observations", "ranking", "strategy", "gate")
 GATE = 20  # held-out questions, and as many recently answered ones, by which edits are judged on real text
@@ -203,15 +209,8 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
         begun = Run(out).settings
         given = {name: getattr(begun, name) for name in KEPT_SETTINGS} | given
     who = agent_for(world)
-    chosen = {
-        "questions": min(Settings().questions, len(world.split("train"))),
-        "reader": who,
-        "curator": who,
-        "search": search_named(search_of(world)),
-        "ranking": ranking_of(world),
-        "forward_budget": budget_of(world),
-        **given,
-    }
+    chosen = {"reader": who, "curator": who, **settings_of(world), **given}
+    chosen.setdefault("questions", min(Settings().questions, len(world.split("train"))))
     # Link counts are shown on real text, and to agents that know no index wording.
     chosen.setdefault("observations", "rich" if chosen["reader"] == "general" else observations_of(world))
     if chosen["search"] == "words":

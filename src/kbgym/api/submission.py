@@ -32,15 +32,8 @@ from kbgym.worlds.world import Question
 
 _ABOUT, _ROWS, _ASKED = "submission.json", "rows.jsonl", "asked.jsonl"
 _WORLD = ("documents.jsonl", "questions.jsonl", "world.json")
-_STORE = (
-    "run.json",
-    "records.jsonl",
-    "arm.json",
-    "trace.jsonl",
-    "trace.head",
-    *_WORLD,
-    *(f"world/{n}" for n in _WORLD),
-)
+_FILES = ("run.json", "records.jsonl", "arm.json", "trace.jsonl", "trace.head")
+_STORE = (*_FILES, *_WORLD, *(f"world/{name}" for name in _WORLD))
 _MOST = 4 << 30  # maximum uncompressed size in bytes
 
 

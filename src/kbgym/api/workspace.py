@@ -35,7 +35,7 @@ from kbgym.trace.folder import TRACE, arm_file, arm_of, folder_and_iteration, in
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.training.run import Run, Settings
-from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, ranking_of, search_of
+from kbgym.worlds.kinds import agent_for, description_for_prompt
 from kbgym.worlds.world import Question, Source, World
 
 if TYPE_CHECKING:  # exams and arms are loaded on use, to keep imports fast for search
@@ -175,21 +175,17 @@ class Workspace:
             began = {**genesis.settings, "embedder": genesis.embedder or None}
             known = factory.settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
         else:
-            known = self._first_settings()
+            # By the arm that built the store, else by its world.
+            built = arm_file(self.folder) if self.folder is not None else None
+            given: dict[str, Any] = {"reader": self.agent, "curator": self.agent}
+            if self.world is not None:
+                given |= factory.settings_of(self.world)
+            if built is not None:
+                given |= {"search": search_named(built.engine or "vectors"), "observations": built.observations}
+            known = factory.settings_with(**given)
         if changes.get("search") == "words" and not changes.get("embedder"):
             changes["embedder"] = "none"
         return factory.settings_with(known, **changes)
-
-    def _first_settings(self) -> Settings:
-        """Return the settings of a store without a trace: by the arm that built it, else by its world."""
-        built = arm_file(self.folder) if self.folder is not None else None
-        given: dict[str, Any] = {"reader": self.agent, "curator": self.agent}
-        if self.world is not None:
-            search = search_named(search_of(self.world))
-            given |= {"search": search, "ranking": ranking_of(self.world), "forward_budget": budget_of(self.world)}
-        if built is not None:
-            given |= {"search": search_named(built.engine or "vectors"), "observations": built.observations}
-        return factory.settings_with(**given)
 
     @property
     def is_new(self) -> bool:

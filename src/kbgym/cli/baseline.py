@@ -73,14 +73,8 @@ def command(arm: str, folder: Path, out: str, seed: int, embedder: str, agent: s
     save_store(built.store, out, pretty({**about, "world": world.hash}))
     share = coverage(built.store).direct
     authored = len(built.store.authored())
-    result = {
-        **about,
-        "documents": len(built.store),
-        "authored": authored,
-        "links": built.store.links,
-        "coverage": round(share, 4),
-        "seconds": round(seconds, 3),
-    }
+    counts = {"documents": len(built.store), "authored": authored, "links": built.store.links}
+    result = {**about, **counts, "coverage": round(share, 4), "seconds": round(seconds, 3)}
     text = (
         f"{shown(out)}: {chosen.label}, {len(built.store):,} documents ({authored:,} of them written by the arm) and "
         f"{built.store.links:,} links, covering {share:.1%} of the originals; built in {seconds:.1f} s."

@@ -65,16 +65,14 @@ def command(
         target = skill / name / "SKILL.md"
         changes.append((target, _text(target), "" if remove else skill_text(name, role)))
     changes = [change for change in changes if change[1] != change[2]]
-    lines = [line for change in changes for line in _difference(*change)]
+    lines: list[str] = []
+    for target, old, new in changes:
+        lines += difflib.unified_diff(old.splitlines(), new.splitlines(), str(target), str(target), lineterm="")
     if write:
         for target, _, text in changes:
             _write(target, text, private=token is not None)
-    result = {
-        "agent": program,
-        "file": str(path),
-        "changed": [str(target) for target, *_ in changes] if write else [],
-        "difference": lines,
-    }
+    changed = [str(target) for target, *_ in changes] if write else []
+    result = {"agent": program, "file": str(path), "changed": changed, "difference": lines}
     if not changes:
         return result, f"{path} says so already; nothing is changed."
     end = f"Written; {kind.title} reads it when it starts." if write else "Nothing was written; use --write to do so."
@@ -103,10 +101,6 @@ def _text(path: Path) -> str:
         return read_file(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} cannot be read: {error}.") from error
-
-
-def _difference(path: Path, before: str, after: str) -> list[str]:
-    return list(difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), str(path), lineterm=""))
 
 
 def _write(path: Path, text: str, private: bool) -> None:

@@ -51,7 +51,9 @@ def init_command(folder: Path | None, questions: Path | None) -> Printed:
     if not exists and folder is None:
         raise BadInput(f"there is no {FILE} here; name the folder of your documents: kbgym init FOLDER.")
     if not exists:
-        file.write_text(_project_text(str(folder), questions), encoding="utf-8")
+        asked = f"questions = {json.dumps(str(questions))}" if questions else '# questions = "questions.csv"'
+        text = TEMPLATE.read_text(encoding="utf-8").replace("{questions}", asked)
+        file.write_text(text.replace("{documents}", json.dumps(str(folder))), encoding="utf-8")
     try:
         project = Project.load(Path.cwd())
         project.accept()
@@ -65,19 +67,9 @@ def init_command(folder: Path | None, questions: Path | None) -> Printed:
         raise
     world = World.load(place)
     result = {"config": str(file), "documents": len(world.documents), "questions": len(world.questions)}
-    step = (
-        "kbgym prove"
-        if world.split("train")
-        else f"kbgym questions suggest {place} --agent llm:PROVIDER/MODEL --out questions.csv"
-    )
+    draft = f"kbgym questions suggest {place} --agent llm:PROVIDER/MODEL --out questions.csv"
+    step = "kbgym prove" if world.split("train") else draft
     return result, f"{FILE} {'accepted' if exists else 'written'}; edit it to change settings.\nNext: {step}"
-
-
-def _project_text(folder: str, questions: Path | None) -> str:
-    """Return the template with the documents and questions filled in."""
-    asked = f"questions = {json.dumps(str(questions))}" if questions else '# questions = "questions.csv"'
-    text = TEMPLATE.read_text(encoding="utf-8")
-    return text.replace("{documents}", json.dumps(folder)).replace("{questions}", asked)
 
 
 @verb("corpus")
@@ -132,12 +124,9 @@ def corpus_command(
     followed = reimport(store, made.world) if store else None
     lines = _report(out, made)
     lines += _change_lines(made, made.changed) if made.changed is not None else []
-    return _result(made, followed), lines + (_store_lines(store, followed) if followed is not None else [])
-
-
-def _result(made: Made, followed: Reimport | None) -> dict[str, Any]:
+    lines += _store_lines(store, followed) if followed is not None else []
     counts = ("files", "bytes", "characters", "ignored", "skipped", "empty", "long_sentences", "dead_links")
-    return {
+    result = {
         **world_values(made.world),
         **{name: getattr(made.corpus, name) for name in counts},
         "left_out": made.corpus.lost,
@@ -147,6 +136,7 @@ def _result(made: Made, followed: Reimport | None) -> dict[str, Any]:
         **({"changes": _changes(made, made.changed)} if made.changed is not None else {}),
         **({"store": followed} if followed is not None else {}),
     }
+    return result, lines
 
 
 def _changes(made: Made, changed: Changes) -> dict[str, Any]:

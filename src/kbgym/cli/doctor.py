@@ -168,16 +168,13 @@ async def examine_agent(name: str, judge: str | None, options: Options) -> dict[
         checks.append(DoctorCheck("reached", False, str(error)))
     finally:
         await models.close()
+    median = statistics.median(seconds or [0.0])
     usage, prices = (client.usage, client.prices) if client is not None else (Usage(), Prices("local", name))
     return {
         "ok": all(check.ok for check in checks if check.needed),
         "agent": name,
         "malformed_rate": round(usage.malformed_rate, 4),
-        "latency": {
-            "median": round(statistics.median(seconds or [0.0]), 4),
-            "worst": round(max(seconds, default=0.0), 4),
-            "requests": len(seconds),
-        },
+        "latency": {"median": round(median, 4), "worst": round(max(seconds, default=0.0), 4), "requests": len(seconds)},
         "price": _price(prices, models.budget.spent, name, passes),
         "checks": checks,
         "usage": msgspec.to_builtins(usage),
@@ -249,22 +246,18 @@ async def _judged(models: Models, name: str, needed: bool) -> DoctorCheck:
 
 
 def _price(prices: Prices, spent: Usage, name: str, passes: list[Transcript]) -> dict[str, Any]:
-    exam, train = forecast(prices, {"exam": 100}), forecast(prices, {"forward": 100, "backward": 100})
     if is_command(name):
         used = used_by_commands([name], [one.usage for one in passes])[0]["used"]
-        unknown = dict.fromkeys(("spent", "exam_100", "train_100"))
+        unknown = {"spent": None, "exam_100": None, "train_100": None}
         if used is None:
             return {**unknown, "tokens": 0, "basis": "the program keeps its own account"}
         tokens = used["prompt"] + used["completion"]
         return {**unknown, "spent": used["cost"], "tokens": tokens, "basis": "as the program says"}
-    free = not is_model(name)
-    return {
-        "spent": 0.0 if free else spent.cost,
-        "tokens": spent.tokens,
-        "exam_100": 0.0 if free else exam.cost,
-        "train_100": 0.0 if free else train.cost,
-        "basis": "no model" if free else f"{exam.basis}; {prices.table}",
-    }
+    if not is_model(name):
+        return {"spent": 0.0, "tokens": spent.tokens, "exam_100": 0.0, "train_100": 0.0, "basis": "no model"}
+    exam, train = forecast(prices, {"exam": 100}), forecast(prices, {"forward": 100, "backward": 100})
+    costs = {"spent": spent.cost, "exam_100": exam.cost, "train_100": train.cost}
+    return {**costs, "tokens": spent.tokens, "basis": f"{exam.basis}; {prices.table}"}
 
 
 def _screen(result: dict[str, Any]) -> str:

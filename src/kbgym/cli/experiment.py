@@ -94,18 +94,16 @@ def run_command(kind: experiment.Kind, out: Path, workers: int, **flags: Any) ->
     started = time.perf_counter()
     _confirm(spending, out, whole, world, is_here=workers == 1)
     _run(out, whole, workers, spending)
-    result: dict[str, Any] = {
-        "experiment": str(out),
-        "seeds": list(whole.seeds),
-        "arms": [*whole.arms, *(training.name for training in whole.trainings)],
-        "exams": sum(
-            len(exam_files(experiment.exams_of(experiment.seed_folder(out, seed), name)))
-            for seed in whole.seeds
-            for name in ("", *whole.others)
-        ),
-        "seconds": round(time.perf_counter() - started, 1),
-    }
-    text = f"{out}: {counted(len(whole.seeds), 'seed')}, {counted(result['exams'], 'exam')}, {result['seconds']:.0f} s."
+    seconds = round(time.perf_counter() - started, 1)
+    exams = sum(
+        len(exam_files(experiment.exams_of(experiment.seed_folder(out, seed), name)))
+        for seed in whole.seeds
+        for name in ("", *whole.others)
+    )
+    arms = [*whole.arms, *(training.name for training in whole.trainings)]
+    result: dict[str, Any] = {"experiment": str(out), "seeds": list(whole.seeds), "arms": arms}
+    result |= {"exams": exams, "seconds": seconds}
+    text = f"{out}: {counted(len(whole.seeds), 'seed')}, {counted(exams, 'exam')}, {seconds:.0f} s."
     if kind == "paper-original":
         result["report"] = str(write_report(out))
         return result, f"{text}\nThe report: {result['report']}"
@@ -248,15 +246,9 @@ def prepare(
     truth = kind_of(world).truth(world)
     correct = Auditor(built.store, truth).correct if truth else None
     shares = coverage(built.store, correct, world.questions)
-    about = {
-        "arm": arm,
-        "documents": len(built.store),
-        "authored": len(built.store.authored()),
-        "links": built.store.links,
-        "coverage": msgspec.to_builtins(shares),
-        "tokens": built.tokens,
-        "notes": msgspec.to_builtins(built.notes),
-    }
+    size = {"documents": len(built.store), "authored": len(built.store.authored()), "links": built.store.links}
+    made = {"coverage": shares, "tokens": built.tokens, "notes": built.notes}
+    about = {"arm": arm, **size, **msgspec.to_builtins(made)}
     return experiment.Prepared(built.store, engine_for_arm(arm, built.store, vectors), about)
 
 

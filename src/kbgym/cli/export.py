@@ -105,10 +105,8 @@ def pack_command(rows: Path, store: str | None, world: Path | None, out: Path) -
         raise BadInput(f"{rows} lies in no run; name the store that was examined with --store.")
     about = pack(rows, store or str(run), world, out)
     result = {"out": str(out), "header": msgspec.to_builtins(about.header), "files": len(about.files)}
-    return (
-        result,
-        f"{out}: {len(about.files)} files, {out.stat().st_size:,} bytes. Check it: kbgym submit verify {out}",
-    )
+    size = f"{len(about.files)} files, {out.stat().st_size:,} bytes"
+    return result, f"{out}: {size}. Check it: kbgym submit verify {out}"
 
 
 @verb("verify", submit)
@@ -128,12 +126,7 @@ def verify_command(file: Path, world: Path | None) -> Printed:
     with progress("checking") as tick:
         checked = check(file, expected, tick)
     header, summary = checked.header, summarise(checked.rows)
-    result = {
-        "holds": True,
-        **msgspec.to_builtins(summary),
-        "header": msgspec.to_builtins(header),
-        "is_split": checked.is_split,
-    }
+    result = {"holds": True, **msgspec.to_builtins(summary), "header": header, "is_split": checked.is_split}
     asked = f"the split {header.set}" if checked.is_split else f"questions of its own, called {header.set}"
     text = (
         f"{file} holds: {header.agent} on {asked} of world {header.world[:12]}, store {header.store[:12]} "

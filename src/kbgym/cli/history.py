@@ -224,15 +224,8 @@ def replay_command(place: str, at: int | None, mend: bool) -> Printed:
             click.echo(encode({"identical": False, "events": events, "problem": str(damage)}))
         raise
     seconds = time.perf_counter() - started
-    result: dict[str, Any] = {
-        "identical": True,
-        "events": events,
-        "hash": store.fingerprint,
-        "seconds": round(seconds, 3),
-        "documents": len(store),
-        "links": store.links,
-        "dropped": reading.dropped,
-    }
+    counts = {"events": events, "documents": len(store), "links": store.links, "dropped": reading.dropped}
+    result: dict[str, Any] = {"identical": True, **counts, "hash": store.fingerprint, "seconds": round(seconds, 3)}
     lines = [
         f"{opened.name}: {events:,} events replayed in {seconds:.2f} s, every recorded result identical.",
         f"{len(store):,} documents, {store.links:,} links, hash {store.fingerprint}",
@@ -267,15 +260,9 @@ def prune_command(place: Path, unused: bool, harmful: bool, dry_run: bool) -> Pr
         accounted = account(place, opened.store)
     chosen = [*(accounted.unused if unused else ()), *(accounted.harmful if harmful else ())]
     iteration = None if dry_run or not chosen else _remove(place, chosen)
-    result: dict[str, Any] = {
-        "sets": accounted.sets,
-        "n": accounted.n,
-        "written": len(accounted.indexes),
-        "unused": len(accounted.unused),
-        "harmful": len(accounted.harmful),
-        "pruned": [one.id for one in chosen],
-        "iteration": iteration,
-    }
+    counts = {name: len(getattr(accounted, name)) for name in ("unused", "harmful")}
+    result: dict[str, Any] = {"sets": accounted.sets, "n": accounted.n, "written": len(accounted.indexes), **counts}
+    result |= {"pruned": [one.id for one in chosen], "iteration": iteration}
     lines = [f"  {one.id} {one.text[:70]!r}: {_why(one)}" for one in chosen[:LISTED_PRUNED]]
     lines += [f"  and {len(chosen) - LISTED_PRUNED} more"] if len(chosen) > LISTED_PRUNED else []
     asked = f"By {counted(accounted.n, 'question')} ({', '.join(accounted.sets)})"

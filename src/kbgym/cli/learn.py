@@ -19,7 +19,7 @@ from kbgym.cli.serve import opened_online, serving_options
 from kbgym.cli.settings import place
 from kbgym.cli.spending import Spending
 from kbgym.errors import BadInput
-from kbgym.serving.learning.agenda import AgendaFollower, Item
+from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import QuestionLog
 from kbgym.serving.learning.report import digest, learning_of, standing
@@ -68,7 +68,16 @@ def _learn_from(place: str, traffic: Path, window: int, flags: dict[str, Any]) -
         learnt = asyncio.run(_closing(online, learn_traffic(online, rows, tick)))
     who = f"{online.settings.reader} reads, {online.settings.curator} curates."
     result = {**report(learnt, online, window), "agents": who}
-    return result, _learn_text(shown(place), result)
+    lines = [f"{'questions':>12} {'F1':>7} {'flat':>7} {'actions':>9} {'flat':>7}"]
+    for row in result["windows"]:
+        scores = "{f1:>7.3f} {f1_flat:>7.3f} {actions:>9.2f} {actions_flat:>7.2f}".format(**row)
+        lines.append(f"{'{first} to {last}'.format(**row):>12} {scores}")
+    text = (
+        "{place}: {n} questions, each answered before it was learnt from. F1 {f1:.3f} and {actions:.2f} actions; on "
+        "the flat store {f1_flat:.3f} and {actions_flat:.2f}.\n{admitted} passes were admitted and {rolled_back} "
+        "rolled back; the store has {documents:,} documents and {links:,} links."
+    )
+    return result, "\n".join([*lines, text.format(place=shown(place), **result)])
 
 
 async def _closing(online: Online, work: Awaitable[T]) -> T:
@@ -85,35 +94,19 @@ def report(learnt: list[StreamRow], online: Online, size: int) -> dict[str, Any]
         "n": len(learnt),
         **_means(learnt),
         "windows": [{"first": at + 1, "last": at + len(some), **_means(some)} for at, some in windows],
-        "admitted": online.admitted,
-        "rolled_back": online.refused,
         "documents": len(online.live.store),
         "links": online.live.store.links,
-        "iteration": online.live.iteration,
+        **_state(online),
     }
+
+
+def _state(online: Online) -> dict[str, int]:
+    return {"admitted": online.admitted, "rolled_back": online.refused, "iteration": online.live.iteration}
 
 
 def _means(learnt: list[StreamRow]) -> dict[str, float]:
     fields = {"f1": "f1", "f1_flat": "flat_f1", "actions": "actions", "actions_flat": "flat_actions"}
     return {name: round(fmean(getattr(one, field) for one in learnt), 4) for name, field in fields.items()}
-
-
-def _learn_text(place: str, result: dict[str, Any]) -> str:
-    lines = [f"{'questions':>12} {'F1':>7} {'flat':>7} {'actions':>9} {'flat':>7}"]
-    for row in result["windows"]:
-        span = f"{row['first']} to {row['last']}"
-        lines.append(
-            f"{span:>12} {row['f1']:>7.3f} {row['f1_flat']:>7.3f} {row['actions']:>9.2f} {row['actions_flat']:>7.2f}"
-        )
-    means = (
-        f"{place}: {result['n']} questions, each answered before it was learnt from. F1 {result['f1']:.3f} and "
-        f"{result['actions']:.2f} actions; on the flat store {result['f1_flat']:.3f} and {result['actions_flat']:.2f}."
-    )
-    passes = (
-        f"{result['admitted']} passes were admitted and {result['rolled_back']} rolled back; "
-        f"the store has {result['documents']:,} documents and {result['links']:,} links."
-    )
-    return "\n".join([*lines, means, passes])
 
 
 def _digest(place: str) -> Printed:
@@ -153,15 +146,13 @@ def _agenda(place: str) -> Printed:
         desk = AgendaFollower(agenda_for(opened.settings, opened.world))
         items = desk.items(opened.place.store(watch=replaying([desk])))
     counts = {what: sum(item.what == what for item in items) for what in _WORDS}
-    text = "\n".join(_agenda_line(item) for item in items) or f"{opened.name}: nothing is open."
-    return {"items": items, "counts": counts}, text
-
-
-def _agenda_line(item: Item) -> str:
-    key = f"{item.kind} {item.value}" + (f", {item.then}" if item.then else "")
-    index = f" [{item.index}]" if item.index else ""
-    known = f", {item.known} documents {'changed' if item.what == 'changed' else 'known'}" if item.known else ""
-    return f"{_WORDS[item.what]:<28} {key}{index}{known}"
+    lines = []
+    for item in items:
+        key = f"{item.kind} {item.value}" + (f", {item.then}" if item.then else "")
+        index = f" [{item.index}]" if item.index else ""
+        known = f", {item.known} documents {'changed' if item.what == 'changed' else 'known'}" if item.known else ""
+        lines.append(f"{_WORDS[item.what]:<28} {key}{index}{known}")
+    return {"items": items, "counts": counts}, "\n".join(lines) or f"{opened.name}: nothing is open."
 
 
 def _work_off(place: str, budget: int, flags: dict[str, Any]) -> Printed:
@@ -174,12 +165,10 @@ def _work_off(place: str, budget: int, flags: dict[str, Any]) -> Printed:
     result = {
         "passes": passes,
         "actions": actions,
-        "admitted": online.admitted,
-        "rolled_back": online.refused,
+        **_state(online),
         "documents_added": len(live.store) - documents,
         "links_added": live.store.links - links,
         "open": len(online.agenda.items(live.store)) if online.agenda else 0,
-        "iteration": live.iteration,
     }
     text = (
         f"{shown(place)}: {passes} idle passes, {actions} actions; {result['documents_added']} documents and "

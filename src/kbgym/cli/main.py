@@ -95,15 +95,10 @@ def run(arguments: list[str] | None = None) -> None:
         click.echo("Interrupted; what was finished is kept, run the same command again to go on.", err=True)
         sys.exit(130)
     except KbgymError as error:
-        click.echo(f"kbgym: {_sentence(error)}", err=True)
+        text = safe_text(str(error))
+        click.echo(f"kbgym: {text if len(text) <= 1_000 else f'{text[:600]} ... {text[-300:]}'}", err=True)
         sys.exit(error.exit_code)
     except RecursionError:  # a value that could be parsed may still be nested too deeply to be written
         click.echo("kbgym: something in these files is nested too deeply.", err=True)
         sys.exit(1)
     sys.exit(0)
-
-
-def _sentence(error: KbgymError) -> str:
-    """Return an error as one line; a long one is shortened in the middle."""
-    text = safe_text(str(error))
-    return text if len(text) <= 1_000 else f"{text[:600]} ... {text[-300:]}"

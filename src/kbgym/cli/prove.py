@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from kbgym.agents.trust import allowed, refuse_hand
 from kbgym.analysis import proof as proofs
@@ -59,10 +60,13 @@ def command(world_folder: Path, out: Path, set_name: str, most: int | None, trus
     with progress("opening the world"):
         world = World.load(world_folder)
     chosen = settings_given(flags)
-    settings = _settings(out, world, chosen)
+    exists = (out / "run.json").exists()
+    # The flags must match an existing run. Evaluations between epochs are not part of the proof.
+    begun = settings_with(Run(out).settings, **chosen) if exists else None
+    settings = begun or training_settings(world, out, **{"eval": False, **chosen})
     refuse_hand(players(settings))
     sets = _sets(world, settings, set_name, most)
-    if (out / "run.json").exists():
+    if exists:
         allowed(str(out), players(settings), [flags[role] for role in ("agent", "reader", "curator", "judge")], trust)
         refuse_links(out)
         sweep(out)
@@ -70,16 +74,6 @@ def command(world_folder: Path, out: Path, set_name: str, most: int | None, trus
     steps.confirm()
     proof, result = steps.proved()
     return result, proofs.lines(proof, out, world_folder)
-
-
-def _settings(out: Path, world: World, given: dict[str, Any]) -> Settings:
-    """Return the settings of an existing run, which the flags must match, or new ones.
-
-    Evaluations between epochs are not part of the proof and are disabled.
-    """
-    if (out / "run.json").exists():
-        return settings_with(Run(out).settings, **given)
-    return training_settings(world, out, **{"eval": False, **given})
 
 
 def _sets(world: World, settings: Settings, unseen: str, most: int | None) -> Sets:
@@ -214,25 +208,16 @@ def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Pri
     with open(out) as opened:
         store = opened.store
     share = coverage(store).direct
-    result = {
-        **{name: found[name] for name in ("run", "agent", "verdict", "sentence")},
-        "report": str(write_report(out)),
-        "seed": seed,
-        "groups": proof.groups,
-        "coverage": round(share, 4),
-        "links": store.links,
-    }
+    result = {name: found[name] for name in ("run", "agent", "verdict", "sentence", "groups")}
+    result |= {"report": str(write_report(out)), "seed": seed, "coverage": round(share, 4), "links": store.links}
     text: str = read_table("texts.toml")["demo"]
-    counted = ledger(store)
     return result, text.format(
+        **msgspec.structs.asdict(ledger(store)),
         people=people,
-        origins=counted.origins,
         questions=settings.questions,
-        times="once" if settings.epochs == 1 else f"{settings.epochs} times",
-        seed=settings.seed,
-        authored=counted.authored,
-        links=counted.links,
+        seed=seed,
         share=share,
+        times="once" if settings.epochs == 1 else f"{settings.epochs} times",
         groups="\n".join(proofs.group_lines(proof.groups)),
         verdict="\n".join(proofs.verdict_lines(proof)),
         report=out / "report" / "report.html",

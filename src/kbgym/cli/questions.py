@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,40 +49,23 @@ def suggest_command(
         raise BadInput(f"{out} does not end in .csv: drafts are written as CSV.")
     if out.exists():
         raise BadInput(f"{out} exists and may hold approvals; choose another --out.")
-    world = _world(places, language)
+    if len(places) == 1 and (places[0] / "documents.jsonl").is_file():
+        world = World.load(places[0])
+    else:  # the world that an import of these paths makes
+        world = make(places, None, ReadingOptions(language=language)).world
     cassette = out.with_name(f"{out.stem}.cassette.jsonl") if agent.startswith("llm:") else None
     with spending.models([agent], cassette) as models, progress("drafting") as tick:
         assert models is not None
-        found = suggest(
-            world,
-            models,
-            agent,
-            count,
-            seed,
-            spending.concurrency,
-            lambda requests: spending.confirm_requests(agent, requests, COMPLETION),
-            with_spend(tick, models),
-        )
+        confirm = partial(spending.confirm_requests, agent, completion=COMPLETION)
+        found = suggest(world, models, agent, count, seed, spending.concurrency, confirm, with_spend(tick, models))
     text = written(found.drafts)
     with write_whole(out) as scratch:
         scratch.write_text(text, encoding="utf-8", newline="")
-    result = {
-        "out": str(out),
-        "drafts": len(found.drafts),
-        "asked": found.asked,
-        "dropped": found.dropped,
-        "hash": digest(text.encode()),
-    }
+    counts = {"drafts": len(found.drafts), "asked": found.asked, "dropped": found.dropped}
+    result = {"out": str(out), **counts, "hash": digest(text.encode())}
     lines = [f"{out}: {len(found.drafts)} drafts from {found.asked} handfuls of documents."]
     lines += [f"  {number} dropped: {reason}" for reason, number in found.dropped.items()]
     if len(found.drafts) < count:
         lines.append(f"  {count} were asked for; these documents gave no more.")
     lines.append("Read them, write yes in the column `approve` of those you want, then: import corpus --questions.")
     return result, lines
-
-
-def _world(places: tuple[Path, ...], language: str) -> World:
-    """Return the world of a folder, or the one that an import of these paths makes."""
-    if len(places) == 1 and (places[0] / "documents.jsonl").is_file():
-        return World.load(places[0])
-    return make(places, None, ReadingOptions(language=language)).world

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from kbgym.analysis.audit import Audit, Index
+from kbgym.analysis.audit import SHAPES, Audit, Index
 from kbgym.analysis.cells import Cell, explain
-from kbgym.analysis.health import Health, Suspect, advice, health
+from kbgym.analysis.health import Health, advice, health
 from kbgym.analysis.index_use import account_if_examined, accounts, advised, openings
 from kbgym.analysis.report import write_report
 from kbgym.api import open
@@ -56,7 +56,8 @@ def audit_command(place: str, world: Path | None) -> Printed:
         found, used = health(opened.store, opened.world, tuple(began)), openings(opened.events)
         accounted = account_if_examined(opened.run.folder, opened.store) if opened.run is not None else None
     advices = [*advice(found, opened.name), *(advised(accounted, opened.name) if accounted else ())]
-    proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advices]
+    said = ((one.sentence[0].upper() + one.sentence[1:], one) for one in advices)
+    proposals = [f"{text}: kbgym {one.command}" if one.verb in VERBS else f"{text}." for text, one in said]
     screen = _screen(found, opened.name, began, proposals)
     asked = {"sets": accounted.sets, "n": accounted.n} if accounted else None
     result = {**as_values(found, proposals), "exams": asked, "indexes": accounts(found.audit, used, accounted)}
@@ -72,10 +73,7 @@ def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
         "coverage": found.coverage.direct,
         "readings": found.coverage,
         "resolved": audit.resolved,
-        "genuine": audit.count("genuine"),
-        "stubs": audit.count("stub"),
-        "materialised": audit.count("materialised"),
-        "other": audit.count("other"),
+        **{"stubs" if shape == "stub" else shape: audit.count(shape) for shape in SHAPES},
         **{name: getattr(total, name, None) for name in ("precision", "recall")},
         "kinds": audit.table,
         "suspected_links": found.suspects,
@@ -101,7 +99,9 @@ def _screen(found: Health, place: str, began: dict[str, str], proposals: list[st
     for name, index in zip(("biggest", "", ""), found.biggest, strict=False):
         lines.append(f"{name:<14} {index.id} {_short(index.text)}, {index.degree} links")
     lines += ["", *_quality(audit)]
-    lines += _links("wrong links" if audit.resolved else "suspected links", found.suspects)
+    lines.append(f"{'wrong' if audit.resolved else 'suspected'} links: {len(found.suspects):,}")
+    for one in found.suspects[:SHOWN]:
+        lines.append(f"  {one.index} {_short(one.index_text, 40)} -> {one.target} {_short(one.target_text)}")
     lines += _incomplete(found.incomplete, began)
     return [*lines, "", "What to do next:", *(f"- {line}" for line in proposals or ["Nothing: all is in order."])]
 
@@ -127,13 +127,6 @@ def _quality(audit: Audit) -> list[str]:
     return lines
 
 
-def _links(name: str, suspects: tuple[Suspect, ...]) -> list[str]:
-    lines = [f"{name}: {len(suspects):,}"]
-    for one in suspects[:SHOWN]:
-        lines.append(f"  {one.index} {_short(one.index_text, 40)} -> {one.target} {_short(one.target_text)}")
-    return lines
-
-
 def _incomplete(indexes: tuple[Index, ...], began: dict[str, str]) -> list[str]:
     """Return lines on each incomplete index with the documents it misses."""
     lines = [f"incomplete indexes: {len(indexes):,}"] if indexes else []
@@ -149,11 +142,6 @@ def _incomplete(indexes: tuple[Index, ...], began: dict[str, str]) -> list[str]:
 def _short(text: str, most: int = 60) -> str:
     flat = " ".join(text.split())
     return f'"{flat if len(flat) <= most else flat[: most - 1] + "…"}"'
-
-
-def _line(sentence: str, command: str) -> str:
-    text = sentence[0].upper() + sentence[1:]
-    return f"{text}: kbgym {command}" if command else f"{text}."
 
 
 # -- report and view --------------------------------------------------------------------------------------------------

@@ -201,24 +201,17 @@ class Command(click.Command):
         if not self.settings:
             return
         bare = "set" in self.settings
+        early: dict[str, Any] = {"expose_value": False, "is_eager": True}
+        shown: dict[str, Any] = {"metavar": "KEY=VALUE", "hidden": True}
+        if bare:
+            shown = {"metavar": "SET|KEY=VALUE", "help": f"{KEYS['set'].help[:-1]}; or a setting."}
         self.params += [
-            click.Option(
-                ["--set"],
-                multiple=True,
-                expose_value=False,
-                is_eager=True,
-                callback=_read_sets,
-                shell_complete=lambda ctx, option, begun: [
-                    CompletionItem(f"{key}=") for key in self.settings if key.startswith(begun)
-                ],
-                metavar="SET|KEY=VALUE" if bare else "KEY=VALUE",
-                help=f"{KEYS['set'].help[:-1]}; or a setting." if bare else None,
-                hidden=not bare,
-            ),
-            click.Option(
-                ["--help-all"], is_flag=True, expose_value=False, is_eager=True, hidden=True, callback=_help_all
-            ),
+            click.Option(["--set"], multiple=True, callback=_read_sets, shell_complete=self._keys, **early, **shown),
+            click.Option(["--help-all"], is_flag=True, hidden=True, callback=_help_all, **early),
         ]
+
+    def _keys(self, ctx: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
+        return [CompletionItem(f"{key}=") for key in self.settings if key.startswith(begun)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, with a place from `kbgym.toml` if one argument is missing."""

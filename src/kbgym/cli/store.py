@@ -67,12 +67,9 @@ def read_command(place: str, id: str, with_source: bool) -> Printed:
             raise BadInput(f"there is no document {id!r} in {opened.name}.")
         record = store[id]
         spans = opened.sources(record.origins) if with_source else {}
-    result: dict[str, Any] = {
-        **msgspec.to_builtins(record),
-        "flag": record.flag,
-        "links": [{"id": target, "text": store[target].text} for target in record.links],
-        "inbound": list(store.inbound(id)),
-    }
+    links = [{"id": target, "text": store[target].text} for target in record.links]
+    result: dict[str, Any] = {**msgspec.to_builtins(record), "flag": record.flag, "links": links}
+    result["inbound"] = list(store.inbound(id))
     carried = f", carries {', '.join(record.origins)}" if record.origins else ""
     lines = [f"[{id}] {record.text}", f"  {record.flag}{carried}"]
     if with_source:
@@ -138,8 +135,6 @@ def copy_command(source: str, target: str) -> Printed:
 
     with progress("copying") as tick:
         copied = copy_store(source, target, tick)
-    text = (
-        f"{shown(target)}: {copied.documents:,} documents, {copied.links:,} links, {copied.events:,} events, "
-        f"hash {copied.hash}."
-    )
+    counts = f"{copied.documents:,} documents, {copied.links:,} links, {copied.events:,} events"
+    text = f"{shown(target)}: {counts}, hash {copied.hash}."
     return {"out": shown(target), **msgspec.to_builtins(copied)}, text

@@ -229,15 +229,10 @@ def _outcome(trainer: Trainer, place: str, why: str | None) -> tuple[dict[str, A
     """Return the outcome of a training, as a result and as text."""
     settings, held, share = trainer.settings, ledger(trainer.store), coverage(trainer.store).direct
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
-    result = {
-        "iterations": trainer.iteration,
-        "coverage": round(share, 4),
-        "links": held.links,
-        "authored": held.authored,
-        "forward_f1": round(f1, 4),
-        "settings": settings,
-        "agents": why or f"{settings.reader} reads, {settings.curator} curates.",
-    }
+    counts = {"iterations": trainer.iteration, "links": held.links, "authored": held.authored}
+    shares = {"coverage": round(share, 4), "forward_f1": round(f1, 4)}
+    agents = why or f"{settings.reader} reads, {settings.curator} curates."
+    result = {**counts, **shares, "settings": settings, "agents": agents}
     text = (
         f"{place}: {counted(trainer.iteration, 'iteration')} by {settings.reader}/{settings.curator}, "
         f"forward F1 {f1:.3f}.\n"

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,9 +18,6 @@ from kbgym.cli.main import Verbs
 from kbgym.cli.settings import options
 from kbgym.errors import BadInput
 from kbgym.search.base import SearchKind
-
-if TYPE_CHECKING:
-    pass
 
 _DIALS = ("depth", "breadth", "passage", "time", "sources", "rounds", "wordings")
 
@@ -175,15 +172,11 @@ def phantomwiki(out: Path, source: Path, **given: int) -> Printed:
     world, shipped = build(source, Sizes(**given))
     world.save(out)
     shared = leakage(world)
-    result = {
-        **world_values(world),
-        "shipped": shipped,
-        "reserved": list(RESERVED),
-        "leakage": {
-            name: {"questions": leak.questions, "shared": leak.shared, "share": round(leak.share, 4)}
-            for name, leak in shared.items()
-        },
+    leaked = {
+        name: {"questions": leak.questions, "shared": leak.shared, "share": round(leak.share, 4)}
+        for name, leak in shared.items()
     }
+    result = {**world_values(world), "shipped": shipped, "reserved": list(RESERVED), "leakage": leaked}
     told = ", ".join(f"{leak.shared} of {leak.questions} in {name}" for name, leak in shared.items())
     lines = [
         f"{shipped.articles} articles; {shipped.questions} shipped questions ({shipped.distinct} distinct), all "
@@ -221,19 +214,11 @@ def examples_command(action: str | None, name: str | None, out: Path | None) -> 
     target = out or Path(name)
     if target.exists():
         raise BadInput(f"{target} exists already; name another folder with --out.")
-    shutil.copytree(_folder() / name, target)
+    package = Path(kbgym.__file__).parent
+    installed = package / "examples"  # else in the source tree
+    shutil.copytree((installed if installed.is_dir() else package.parents[1] / "examples") / name, target)
     (documents,) = (path for path in target.iterdir() if path.is_dir())
     (questions,) = target.glob("questions.*")
-    lines = [
-        f"Copied to {target}. Next:",
-        f"  cd {target}",
-        f"  kbgym init {documents.name} --questions {questions.name}",
-    ]
-    return {"out": str(target), "documents": str(documents), "questions": str(questions)}, lines
-
-
-def _folder() -> Path:
-    """Return the folder of the examples: in the installed package, else in the source tree."""
-    package = Path(kbgym.__file__).parent
-    installed = package / "examples"
-    return installed if installed.is_dir() else package.parents[1] / "examples"
+    step = f"  cd {target}\n  kbgym init {documents.name} --questions {questions.name}"
+    result = {"out": str(target), "documents": str(documents), "questions": str(questions)}
+    return result, f"Copied to {target}. Next:\n{step}"

@@ -73,11 +73,8 @@ def ask_chunk(setup: ExamSetup, questions: Sequence[Question]) -> bytes:
     """Ask the questions of a chunk in this process and return the lines of their rows."""
     with tempfile.TemporaryDirectory(prefix="kbgym-chunk-") as folder:
         rows = Path(folder) / "rows.jsonl"
-        run_sync(
-            examine(
-                setup.store, setup.engine, questions, make_agent(setup.agent, "reader"), rows, setup.settings, PASSES
-            )
-        )
+        reader = make_agent(setup.agent, "reader")
+        run_sync(examine(setup.store, setup.engine, questions, reader, rows, setup.settings, PASSES))
         return rows.read_bytes()
 
 

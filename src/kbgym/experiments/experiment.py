@@ -137,13 +137,6 @@ def exams_of(seed: Path, reader: str = "") -> Path:
     return seed / "readers" / re.sub(r"[^A-Za-z0-9_.]+", "-", reader) / "exams" if reader else seed / "exams"
 
 
-def _tested(world: World, readers: Sequence[str]) -> dict[str, tuple[Question, ...]]:
-    """Return the test splits if several readers are asked and the groups are not drawn from them."""
-    if not readers or not kind_of(world).has_pools:
-        return {}
-    return {name: found for name in ("test_in", "test_out") if (found := tuple(world.split(name)))}
-
-
 class Prepared(msgspec.Struct, frozen=True):
     """An arm's store, its search engine, and the facts about it to record."""
 
@@ -372,7 +365,9 @@ class SeedRun:
         self, arm: str, groups: Mapping[str, Sequence[Question]], lessons: bool, ends: bool, final: bool = True
     ) -> list[AskedSet]:
         """Return the incomplete exams of an arm; `ends`: its store is that of the beginning or end of an epoch."""
-        sets = {**groups, **(_tested(self.world, self.plan.readers) if final else {})}
+        sets = dict(groups)
+        if final and self.plan.readers and kind_of(self.world).has_pools:  # the groups are not drawn from these splits
+            sets |= {name: some for name in ("test_in", "test_out") if (some := self.world.split(name))}
         mine = dict(sets)
         if self.plan.kind in PAPER:
             once = msgspec.structs.replace(self._settings(self.plan.trainings[0]), epochs=1)

@@ -22,6 +22,7 @@ from kbgym.viewer.stores import brief
 MOST = 10_000  # of each kind of difference to list; the counts are complete
 ALL = "all sets together"
 LEDGER = ("documents", "links", "authored", "edited", "merged", "orphans", "empty_indexes", "lost_origins")
+MEANS = ("f1", "actions", "characters")
 COUNTED = ("added", "removed", "edited", "links_added", "links_removed")
 
 
@@ -96,7 +97,9 @@ def exams(left: Side, right: Side) -> dict[str, Any]:
         groups.append({"set": name, "label": group_label(name), **_compared(judge(after, before, keys))})
         everything[0].extend(before)
         everything[1].extend(after)
-        rows += [_pair(name, a, b) for a, b in zip(before, after, strict=True)]
+        for a, b in zip(before, after, strict=True):
+            both = {field: [getattr(a, field), getattr(b, field)] for field in ("f1", "actions", "outcome", "answer")}
+            rows.append({"set": name, "id": a.id, "class": a.class_, "text": a.question, **both})
     if len(groups) > 1:
         groups.append({"set": "", "label": ALL, **_compared(_pooled(*everything, keys))})
     return {"left": left.values(), "right": right.values(), "groups": groups, "rows": rows}
@@ -116,12 +119,5 @@ def _compared(found: Finding) -> dict[str, Any]:
         **picked(found, "n", "failed"),
         "rho": msgspec.to_builtins(found.rho),
         "difference": msgspec.to_builtins(found.gain),
-        "f1": [found.f1_flat, found.f1_trained],
-        "actions": [found.actions_flat, found.actions_trained],
-        "characters": [found.characters_flat, found.characters_trained],
+        **{name: [getattr(found, f"{name}_{side}") for side in ("flat", "trained")] for name in MEANS},
     }
-
-
-def _pair(name: str, before: Row, after: Row) -> dict[str, Any]:
-    both = {field: [getattr(before, field), getattr(after, field)] for field in ("f1", "actions", "outcome", "answer")}
-    return {"set": name, "id": before.id, "class": before.class_, "text": before.question, **both}

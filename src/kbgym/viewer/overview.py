@@ -50,8 +50,7 @@ def about(place: ViewedPlace) -> dict[str, Any]:
     seed = seeds[0] if seeds else 0
     results = place.results
     found: dict[str, Any] = {
-        "name": place.name,
-        "kind": place.kind,
+        **picked(place, "name", "kind"),
         "folder": str(place.folder),
         "seeds": seeds,
         "arms": [{"arm": arm, "label": label} for arm, label in place.arms(seed).items()] if seeds else [],

@@ -75,11 +75,9 @@ class ViewedStore(Workspace):
         if id not in self.store:
             return "gone"
         record = self.store[id]
-        if record.flag == "correction":
-            return "correction"
         if record.flag == "authored":
             return "index" if record.links else "stub"
-        return "edited" if record.flag == "edited" else "source"
+        return record.flag if record.flag in ("correction", "edited") else "source"
 
     def text(self, id: str) -> str:
         return self.store[id].text if id in self.store else "(no longer in this store)"

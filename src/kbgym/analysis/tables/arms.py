@@ -210,17 +210,12 @@ def _stratum_cells(results: Results, arm: str, group: str, stratum: str) -> list
         return [n, None, None, None]
     mine, flat = (fmean(scores) for scores in split(pairs, "f1"))
     ratio = ratio_of(results, of_seeds).interval
+    formula = f"mean actions on the arm over those on flat; {how(results)}, over {what}"
     return [
         n,
         number(f"{id}/f1_flat", flat, f"mean F1 of flat over {what}", files),
         number(f"{id}/f1", mine, f"mean F1 of the arm over {what}", files),
-        estimate(
-            f"{id}/rho",
-            ratio,
-            f"mean actions on the arm over those on flat; {how(results)}, over {what}",
-            files,
-            mark=1.0,
-        ),
+        estimate(f"{id}/rho", ratio, formula, files, mark=1.0),
     ]
 
 

@@ -132,9 +132,7 @@ def evidence(results: Results) -> Table | None:
         for arm in shown:
             pairs = _supported(results, arm, group)
             lines.append(Line(results.label(arm), _evidence_cells(results, arm, group, pairs, until)))
-    if not lines:
-        return None
-    return results.table("evidence", lines)
+    return results.table("evidence", lines) if lines else None
 
 
 def _supported(results: Results, arm: str, group: str) -> list[list[Pair]]:
@@ -155,14 +153,10 @@ def _evidence_cells(
     own, both = results.sources(arm, group, "evidence"), results.sources(arm, group, "evidence", "flat")
     cells = [number(f"{id}/n", len(rows), "questions with supports, asked on this arm and on flat", own, 0)]
     for k in WITHIN:
-        share = fmean(_within(row, k) for row, _ in rows)
+        share = fmean(row.evidence is not None and row.evidence.all_within(k) for row, _ in rows)
         cells.append(number(f"{id}/within-{k}", share, f"share with every support shown within {k} actions", own))
     actions = fmean(until(row) for row, _ in rows)
     cells.append(number(f"{id}/actions", actions, f"mean actions until every support was shown; {_NEVER}", own, 2))
     formula = f"those actions over the same on the flat store, same questions; {how(results)}"
     cells.append(estimate(f"{id}/ratio", ratio_of(results, pairs, until).interval, formula, both, mark=1.0))
     return cells
-
-
-def _within(row: Row, actions: int) -> float:
-    return float(row.evidence is not None and row.evidence.all_within(actions))

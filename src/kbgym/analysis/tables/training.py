@@ -15,7 +15,7 @@ from kbgym.analysis.results import LABELS, POOLED, Results
 from kbgym.analysis.statistics import break_even
 from kbgym.analysis.tables.arms import flatten
 from kbgym.analysis.tables.stores import traces
-from kbgym.analysis.trajectory import EDITS, Epoch, Trained, tokens_of
+from kbgym.analysis.trajectory import EDITS, Epoch, Trained, cost_of, tokens_of
 from kbgym.sanitize import counted, safe_text
 from kbgym.trace.events import Ended
 from kbgym.training.exam import Row
@@ -96,8 +96,10 @@ def breaking_even(results: Results) -> Table:
     """Return the number of questions that pay back training, by group, in actions and in characters read."""
     lines = []
     groups = (*results.groups, POOLED)
+    # Tokens count if a model was the reader.
+    by_model = any(map(tokens_of, results.seeds[0].rows("flat", results.groups[0])))
     for arm in results.trainings:
-        for unit in _units(results):
+        for unit in ("actions", "characters", *(("tokens",) if by_model else ())):
             training = fmean(getattr(seed.trained[arm].total, unit) for seed in results.seeds)
             what = f"{unit} of all training passes, mean over seeds"
             files = traces(results, arm, "act events")
@@ -112,22 +114,12 @@ def breaking_even(results: Results) -> Table:
 def _break_even(results: Results, arm: str, unit: str, group: str, training: float, base: str) -> Cell:
     """Compute break-even; building the base took no questions or passes, so all of the training is paid back."""
     pairs = flatten(results.pairs(arm, group, base))
-    flat, mine = fmean(_cost(b, unit) for _, b in pairs), fmean(_cost(a, unit) for a, _ in pairs)
+    flat, mine = fmean(cost_of(b, unit) for _, b in pairs), fmean(cost_of(a, unit) for a, _ in pairs)
     found = break_even(training, flat, mine)
     id = f"break-even/{arm}/{unit}/{group}" + ("" if base == "flat" else f"/{base}")
     formula = f"training {unit} over {unit} saved a question ({flat:.2f} - {mine:.2f})"
     files = results.sources(arm, group, "usage" if unit == "tokens" else unit, base)
     return number(id, found, formula, files, 0) if found else Cell(id, "never", None, formula, tuple(files))
-
-
-def _units(results: Results) -> tuple[str, ...]:
-    """Return the units of cost; tokens count if a model was the reader."""
-    rows = results.seeds[0].rows("flat", results.groups[0])
-    return ("actions", "characters", "tokens") if any(map(tokens_of, rows)) else ("actions", "characters")
-
-
-def _cost(row: Row, unit: str) -> float:
-    return float(tokens_of(row) if unit == "tokens" else getattr(row, unit))
 
 
 def model_usage(results: Results) -> Table | None:
