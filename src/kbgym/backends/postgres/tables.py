@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 import msgspec
 
-from kbgym.backends.postgres.server import Server
+from kbgym.backends.postgres.server import Server, value_of
 from kbgym.canonical import Decoder, decode, encode
 from kbgym.errors import BadInput, Damaged
 from kbgym.progress import ProgressCallback
@@ -70,14 +70,12 @@ def read_meta(server: Server) -> tuple[Meta, Head]:
     """Return the metadata of a store and the end of its trace. Raise BadInput if there is no store."""
     shown, connection = server.address.shown, server.connection
     with server.translated():
-        row = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [f'"{server.address.schema}".meta']).fetchone()
-        if row is None or not row[0]:
+        if value_of(connection, "SELECT to_regclass(%s)", [f'"{server.address.schema}".meta']) is None:
             raise BadInput(f"there is no store at {shown}; `kbgym store copy FOLDER URL` makes one.")
-        version = connection.execute("SELECT version FROM meta").fetchone()
-        if version is None:
+        if (version := value_of(connection, "SELECT version FROM meta")) is None:
             raise Damaged("the store has lost its meta row.")
-        if version[0] != VERSION:
-            raise BadInput(f"{shown} has tables of version {version[0]}; this version of kbgym reads {VERSION}.")
+        if version != VERSION:
+            raise BadInput(f"{shown} has tables of version {version}; this version of kbgym reads {VERSION}.")
         found = connection.execute("SELECT initial, arm, counts FROM meta").fetchone()
         assert found is not None
         return Meta(found[0], found[1], decode(found[2], Counts)), _read_head(connection)
@@ -205,8 +203,7 @@ def make_once(
     with base.connection() as connection:
         lock = "(hashtext(current_schema()), hashtext(%s))"
         while not ready(connection):
-            row = connection.execute(f"SELECT pg_try_advisory_lock{lock}", [name]).fetchone()
-            if row is None or not row[0]:
+            if not value_of(connection, f"SELECT pg_try_advisory_lock{lock}", [name]):
                 time.sleep(_PAUSE)
                 continue
             try:
@@ -220,14 +217,12 @@ def make_once(
 def is_labelled(connection: Connection, table: str, label: str) -> bool:
     """Return True if the derived table exists and its comment is `label`."""
     statement = "SELECT obj_description(to_regclass(quote_ident(current_schema()) || '.' || %s), 'pg_class')"
-    row = connection.execute(statement, [table]).fetchone()
-    return row is not None and row[0] == label
+    return bool(value_of(connection, statement, [table]) == label)
 
 
 def highest(connection: Connection, table: str) -> int:
     """Return the number up to which a derived table is filled."""
-    row = connection.execute(f"SELECT coalesce(max(number), 0) FROM {table}").fetchone()
-    return 0 if row is None else int(row[0])
+    return int(value_of(connection, f"SELECT max(number) FROM {table}") or 0)
 
 
 def drop_derived(connection: Connection, *tables: LiteralString) -> None:
