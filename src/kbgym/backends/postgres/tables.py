@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -78,17 +78,12 @@ def read_meta(server: Server) -> tuple[Meta, Head]:
             raise BadInput(f"{shown} has tables of version {version}; this version of kbgym reads {VERSION}.")
         found = connection.execute("SELECT initial, arm, counts FROM meta").fetchone()
         assert found is not None
-        return Meta(found[0], found[1], decode(found[2], Counts)), _read_head(connection)
-
-
-def _read_head(connection: Connection) -> Head:
-    row = connection.execute("SELECT seq, line FROM trace ORDER BY seq DESC LIMIT 1").fetchone()
-    if row is None:
-        return Head()
-    try:
-        return msgspec.structs.replace(decode(row[1], Head), seq=row[0])
-    except msgspec.DecodeError as error:
-        raise Damaged(f"the last line of the trace cannot be read: {error}") from error
+        last = connection.execute("SELECT seq, line FROM trace ORDER BY seq DESC LIMIT 1").fetchone()
+        try:
+            head = Head() if last is None else msgspec.structs.replace(decode(last[1], Head), seq=last[0])
+        except msgspec.DecodeError as error:
+            raise Damaged(f"the last line of the trace cannot be read: {error}") from error
+        return Meta(found[0], found[1], decode(found[2], Counts)), head
 
 
 def trace_lines(connection: Connection, end: int) -> Iterator[str]:
@@ -223,10 +218,3 @@ def is_labelled(connection: Connection, table: str, label: str) -> bool:
 def highest(connection: Connection, table: str) -> int:
     """Return the number up to which a derived table is filled."""
     return int(value_of(connection, f"SELECT max(number) FROM {table}") or 0)
-
-
-def drop_derived(connection: Connection, *tables: LiteralString) -> None:
-    """Drop derived tables of this store, but not tables of the same name in other schemas."""
-    for (schema,) in connection.execute("SELECT quote_ident(current_schema())").fetchall():
-        for table in tables:
-            connection.execute(f"DROP TABLE IF EXISTS {schema}.{table}")
