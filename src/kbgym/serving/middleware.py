@@ -142,10 +142,8 @@ class Guard:
 
     def _check_rate(self, scope: Scope) -> Response | None:
         """Count a request with a token against its rate limit."""
-        if self.rate_limit is None or self._is_open(scope):
-            return None
-        wait = self.rate_limit.wait(scope["kbgym.client"].name)
-        if not wait:
+        limit = None if self._is_open(scope) else self.rate_limit
+        if limit is None or not (wait := limit.wait(scope["kbgym.client"].name)):
             return None
         return refuse(429, "rate limit exceeded; retry later.", {"Retry-After": str(math.ceil(wait))})
 
