@@ -175,7 +175,7 @@ class Opened(_Result, frozen=True, tag="opened"):
 
 
 class Answered(_Result, frozen=True, tag="answered"):
-    pass
+    """The answer was submitted."""
 
 
 class Added(_Result, frozen=True, tag="added"):
@@ -216,7 +216,7 @@ class Corrected(_Result, frozen=True, tag="corrected"):
 
 
 class Finished(_Result, frozen=True, tag="finished"):
-    pass
+    """The pass of the curator is over."""
 
 
 class Error(_Result, frozen=True, tag="error"):

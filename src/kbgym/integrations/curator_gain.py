@@ -85,13 +85,12 @@ class Curation:
         return Environment(store, self._engine.overlay(), ranking=ranking, observations=shown)
 
     async def _scored(self, question: Question, environment: Environment) -> tuple[float, int]:
-        if environment is self._base and question.text in self._known:
-            return self._known[question.text]
-        settings = self.settings
-        passed, grade = await ask(question, environment, self._reader, settings.forward_budget, settings.memory)
-        if environment is self._base:
-            self._known[question.text] = grade.f1, len(passed.steps)
-        return grade.f1, len(passed.steps)
+        known = self._known if environment is self._base else {}
+        if question.text not in known:
+            settings = self.settings
+            passed, grade = await ask(question, environment, self._reader, settings.forward_budget, settings.memory)
+            known[question.text] = grade.f1, len(passed.steps)
+        return known[question.text]
 
     def _fresh(self, question: Question, seed: int) -> Sequence[Question]:
         others = [other for other in self._pool if other.text != question.text]

@@ -78,13 +78,10 @@ class _PassEnv(gymnasium.Env[str, str]):
         """Draw a question, or take the one named in `options={"question": id}`."""
         super().reset(seed=seed)
         chosen = (options or {}).get("question")
-        if chosen is not None:
-            named = [question for question in self._questions if question.id == chosen]
-            if not named:
-                raise BadInput(f"there is no question {chosen!r} here.")
-            self._begin(named[0])
-        else:
-            self._begin(self._questions[int(self.np_random.integers(len(self._questions)))])
+        among = [question for question in self._questions if chosen in (None, question.id)]
+        if not among:
+            raise BadInput(f"there is no question {chosen!r} here.")
+        self._begin(among[int(self.np_random.integers(len(among))) if chosen is None else 0])
         return self._see(self._hint), self._info()
 
     def step(self, action: str | Mapping[str, Any]) -> tuple[str, float, bool, bool, dict[str, Any]]:

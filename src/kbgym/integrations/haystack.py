@@ -33,6 +33,5 @@ class KbgymRetriever:
     def run(self, query: str, top_k: int | None = None) -> dict[str, list[Document]]:
         """Return the documents for a query."""
         found = self._client.search(query, top_k or self.top_k, file=self.file)
-        meta = [msgspec.to_builtins(one) for one in found]
-        made = zip(found, meta, strict=True)
-        return {"documents": [Document(id=one.id, content=one.text, score=one.score, meta=of) for one, of in made]}
+        fields = ((one, msgspec.to_builtins(one)) for one in found)
+        return {"documents": [Document(id=one.id, content=one.text, score=one.score, meta=of) for one, of in fields]}

@@ -119,7 +119,7 @@ def reader_budget(world: World) -> int:
 
 
 class ReaderHarnessConfig(vf.HarnessConfig):
-    pass
+    """The harness has no settings of its own."""
 
 
 class ReaderHarness(vf.Harness[ReaderHarnessConfig]):

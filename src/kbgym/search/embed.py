@@ -76,16 +76,13 @@ class CachedEmbedder:
         reranker: Reranker | None = None,
     ) -> None:
         self.embedder, self.reranker = embedder, reranker
+        self.name = embedder.name if reranker is None else f"{embedder.name}+{reranker.name}"
         self.prefix: str = getattr(embedder, "prefix", "")  # prepended to a query
         self._cache = cache
         self._remember = remember
         self._recent: LRUCache[bytes, Vectors] = LRUCache(remember)
         self._unsaved: dict[bytes, Vectors] = {}
         self._lock = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        return self.embedder.name if self.reranker is None else f"{self.embedder.name}+{self.reranker.name}"
 
     @property
     def dimensions(self) -> int:

@@ -110,20 +110,14 @@ def _indexes(
     words = None if kind == "vectors" else BM25Index()
     if words is not None:
         words.load(pairs, tick)
-    if index is None:
-        index = _vector_index([] if kind == "words" else pairs, embedder, tick, brief)
-    return index, words
-
-
-def _vector_index(
-    pairs: list[tuple[str, str]], embedder: CachedEmbedder, tick: ProgressCallback | None, brief: bool
-) -> VectorIndex:
-    ids, texts = [id for id, _ in pairs], [text for _, text in pairs]
-    plugin = approximate_plugin(len(pairs))
+    if index is not None:
+        return index, words
+    embedded = [] if kind == "words" else pairs
+    ids, contents = [id for id, _ in embedded], [text for _, text in embedded]
+    plugin = approximate_plugin(len(embedded))
     # Building the approximate index costs about a thousand exact searches.
-    if plugin and (not brief or os.environ.get(VARIABLE) or plugin.peek(texts, embedder.name) is not None):
-        found: VectorIndex = plugin.open_index(ids, texts, embedder, tick)
-        return found
+    if plugin and (not brief or os.environ.get(VARIABLE) or plugin.peek(contents, embedder.name) is not None):
+        return plugin.open_index(ids, contents, embedder, tick), words
     index = ExactIndex(embedder.dimensions)
-    index.put_many(ids, embedder.embed(texts, tick), own=True)
-    return index
+    index.put_many(ids, embedder.embed(contents, tick), own=True)
+    return index, words

@@ -78,7 +78,13 @@ class ExactIndex:
         if own and not self._ids and rows.flags.carray and len(set(ids)) == len(ids):
             self._matrix, self._ids, self._rows = rows, list(ids), {id: row for row, id in enumerate(ids)}
             return
-        self._grow(len(self._ids) + sum(id not in self._rows for id in ids), rows.shape[1])
+        # Grow by half, so that old and new rows together take little more than twice the stored size.
+        needed, width = len(self._ids) + sum(id not in self._rows for id in ids), rows.shape[1]
+        if needed > len(self._matrix) or width != self._matrix.shape[1]:
+            larger = np.empty((max(needed, len(self._matrix) * 3 // 2, 64), width), dtype=np.float32)
+            if self._ids:
+                larger[: len(self._ids)] = self._matrix[: len(self._ids)]
+            self._matrix = larger
         places = np.empty(len(ids), dtype=np.intp)
         for at, id in enumerate(ids):
             place = self._rows.setdefault(id, len(self._ids))
@@ -117,14 +123,6 @@ class ExactIndex:
         exact = (self._matrix[places] * query.astype(np.float64)).sum(axis=1)
         ranked = sorted(zip((-exact).tolist(), map(self._ids.__getitem__, places.tolist()), strict=True))
         return [(id, -score) for score, id in ranked[offset:end]]
-
-    def _grow(self, needed: int, width: int) -> None:
-        # Grow by half, so that old and new rows together take little more than twice the stored size.
-        if needed > len(self._matrix) or width != self._matrix.shape[1]:
-            larger = np.empty((max(needed, len(self._matrix) * 3 // 2, 64), width), dtype=np.float32)
-            if self._ids:
-                larger[: len(self._ids)] = self._matrix[: len(self._ids)]
-            self._matrix = larger
 
 
 def rounding(query: NDArray[np.float32], longest: float) -> float:

@@ -227,11 +227,6 @@ class SearchQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source_page: Annotated[str, Meta(max_length=MOST_TEXT)] = ""
     file: Annotated[str, Meta(max_length=MOST_TEXT)] = ""
 
-    @property
-    def is_plain(self) -> bool:
-        """Return True if it is the same search as the agents' tool."""
-        return self.k == PAGE_SIZE and not self.source_page and not self.file
-
 
 class FileSpan(msgspec.Struct, frozen=True):
     """The characters of a file that a document was read from."""
@@ -298,7 +293,7 @@ class Results:
         if isinstance(action, actions.Invalid):
             raise Refusal("invalid", action.reason)
         assert isinstance(action, actions.Search)
-        if given.is_plain:
+        if given.k == PAGE_SIZE and not given.source_page and not given.file:
             return await act(live, session, action, "reader")
         await live.prepare([action])
         ids = await self._ranked(action.query, given)

@@ -99,23 +99,17 @@ def _edit_toml(text: str, below: str, name: str, entry: Entry | None) -> str:
         return text
     if servers is not None and name in servers:
         if entry is None:
-            return _without_table(text, document, below, name)
+            del document[below][name]
+            if not document[below]:
+                del document[below]
+            left = tomlkit.dumps(document)
+            return left.rstrip("\n") + "\n" if left.strip() else ""
         for key in [key for key in servers[name] if key not in entry]:
             del servers[name][key]
         servers[name].update(entry)
         return tomlkit.dumps(document)
     table = tomlkit.dumps({below: {name: entry}})
     return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{chr(10) if text else ''}{table}"
-
-
-def _without_table(text: str, document: Any, below: str, name: str) -> str:
-    import tomlkit
-
-    del document[below][name]
-    if not document[below]:
-        del document[below]
-    left = tomlkit.dumps(document)
-    return left.rstrip("\n") + "\n" if left.strip() else ""
 
 
 def _edit_yaml(text: str, below: str, name: str, entry: Entry | None) -> str:

@@ -7,7 +7,8 @@ that the request itself was refused.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -68,13 +69,13 @@ class Api:
         edits = ("add", "edit", "delete", "link", "link_many", "unlink")
         return [
             openapi.operation("search", self.search, openapi.ActionReply, SearchQuery),
-            *(openapi.operation(name, self._action(name), openapi.ActionReply) for name in ("read", *edits)),
+            *(openapi.operation(name, partial(self._tool, name), openapi.ActionReply) for name in ("read", *edits)),
             openapi.operation("document", self.document, DocumentResult),
             openapi.operation("ask", self.ask, Asked, openapi.AskBody),
             openapi.operation("question", self.question, Asked),
             openapi.operation("answer", self.answer, Asked, openapi.body_of("answer")),
             openapi.operation("gold", self.gold, Asked, openapi.GoldBody),
-            *(openapi.operation(name, self._lesson(name), Outcome, body) for name, body in BODIES.items()),
+            *(openapi.operation(name, partial(self._lesson, name), Outcome, body) for name, body in BODIES.items()),
             openapi.operation("learning", self.learning, Learning),
             openapi.operation("stats", self.stats, dict),
             openapi.operation("health", self.health, dict),
@@ -83,7 +84,7 @@ class Api:
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes of all operations, of the documentation and of MCP."""
-        routes = [Route(one.path, _answered(one), methods=[one.method]) for one in self.operations()]
+        routes = [Route(one.path, partial(_answered, one), methods=[one.method]) for one in self.operations()]
         return [
             *routes,
             Route("/openapi.json", lambda request: _json(self._document), methods=["GET"]),
@@ -100,11 +101,8 @@ class Api:
         reply = await self.results.search(self._session(request), given)
         return await self._shown(reply, given.query)
 
-    def _action(self, name: str) -> Callable[[Request], Awaitable[Response]]:
-        async def handle(request: Request) -> Response:
-            return await self._acted(request, _parsed(name, await _object(request), _client(request).role))
-
-        return handle
+    async def _tool(self, name: str, request: Request) -> Response:
+        return await self._acted(request, _parsed(name, await _object(request), _client(request).role))
 
     async def _acted(self, request: Request, action: Action, query: str = "") -> Response:
         client, name = _client(request), action.__struct_config__.tag
@@ -138,11 +136,8 @@ class Api:
 
         return StoreToolbox(role, question is not None, opened)
 
-    def _lesson(self, name: str) -> Callable[[Request], Awaitable[Response]]:
-        async def handle(request: Request) -> Response:
-            return _json(await LESSONS[name](self.online, self._session(request), await _object(request)))
-
-        return handle
+    async def _lesson(self, name: str, request: Request) -> Response:
+        return _json(await LESSONS[name](self.online, self._session(request), await _object(request)))
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
@@ -269,20 +264,16 @@ def make_app(
 # -- requests and responses --------------------------------------------------------------------------------------------
 
 
-def _answered(operation: openapi.Operation) -> Callable[[Request], Awaitable[Response]]:
+async def _answered(operation: openapi.Operation, request: Request) -> Response:
     """Check the client's role, and turn what a handler raises into a status with a message."""
-
-    async def handled(request: Request) -> Response:
-        try:
-            if operation.role == "curator" and _client(request).role != "curator":
-                raise Refusal("forbidden", f"{operation.name} needs a curator's token.")
-            return await operation.handle(request)
-        except Refusal as refusal:
-            return refuse(_STATUS[refusal.kind], str(refusal))
-        except Failed as failure:
-            return refuse(503, unfinished(failure))
-
-    return handled
+    try:
+        if operation.role == "curator" and _client(request).role != "curator":
+            raise Refusal("forbidden", f"{operation.name} needs a curator's token.")
+        return await operation.handle(request)
+    except Refusal as refusal:
+        return refuse(_STATUS[refusal.kind], str(refusal))
+    except Failed as failure:
+        return refuse(503, unfinished(failure))
 
 
 def _client(request: Request) -> Client:

@@ -121,7 +121,8 @@ class Guard:
 
     def _check_origin(self, headers: Headers) -> Response | None:
         host, origin = headers.get("host", ""), headers.get("origin")
-        if self.hosts is not None and _hostname(host) not in self.hosts:
+        name = found[1].lower() if (found := _HOST.fullmatch(host)) else ""  # without the port
+        if self.hosts is not None and name not in self.hosts:
             return refuse(403, "this Host is not served here; use the address the server was started with.")
         if origin is not None and origin not in self.origins and origin.partition("://")[2] != host:
             return refuse(403, "requests from pages of other sites are refused.")
@@ -141,21 +142,13 @@ class Guard:
 
     def _check_rate(self, scope: Scope) -> Response | None:
         """Count a request with a token against its rate limit."""
-        if self.rate_limit is None or self._is_open(scope):
-            return None
-        wait = self.rate_limit.wait(scope["kbgym.client"].name)
-        if not wait:
+        limit = None if self._is_open(scope) else self.rate_limit
+        if limit is None or not (wait := limit.wait(scope["kbgym.client"].name)):
             return None
         return refuse(429, "rate limit exceeded; retry later.", {"Retry-After": str(math.ceil(wait))})
 
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+)(?::[0-9]{1,5})?")
-
-
-def _hostname(host: str) -> str:
-    """Return a Host header without its port, or an empty string if it is invalid."""
-    found = _HOST.fullmatch(host)
-    return found[1].lower() if found else ""
 
 
 class Metrics:

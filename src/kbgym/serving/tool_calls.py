@@ -12,7 +12,7 @@ import msgspec
 
 from kbgym.errors import Failed
 from kbgym.gym.actions import Answer, Error, Invalid, Read, Search, shown_by
-from kbgym.gym.tools import ROLES, Role, Tool, parse
+from kbgym.gym.tools import ROLES, Role, parse
 from kbgym.mcp import ToolResult
 from kbgym.sanitize import safe_text
 from kbgym.serving.clients import ClientSession, DocumentResult, Refusal, Results, SearchQuery, act
@@ -50,10 +50,6 @@ class Caller(msgspec.Struct, frozen=True):
     session: ClientSession
     question: str | None = None
 
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        return tools_offered(self.role, self.question is not None)
-
 
 _EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"])
 _READS = (
@@ -66,7 +62,7 @@ async def call_tool(
     results: Results, online: Online | None, caller: Caller, name: str, arguments: dict[str, Any]
 ) -> ToolResult:
     """Return the result of a tool call; every error is a text that begins with Error. Questions need `online`."""
-    listed = [tool.name for tool in caller.tools]
+    listed = [tool.name for tool in tools_offered(caller.role, caller.question is not None)]
     if name not in listed:
         return _error(f"there is no tool {name[:40]!r} here; the tools are {', '.join(listed)}.")
     try:

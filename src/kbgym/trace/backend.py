@@ -150,7 +150,11 @@ def copy_store(source: str, target: str, tick: ProgressCallback | None = None) -
     place = open_backend(source)
     note(0, 3, "reading")
     store = place.store()  # what a replay would not repeat is not copied
-    lines = _cut(place.lines(), place)
+    lines = place.lines()
+    if place.at is not None:
+        commits = ((n, event) for n, event in enumerate(lines.events, 1) if isinstance(event, Committed))
+        end = next((n for n, event in commits if event.iteration == place.at), min(1, len(lines.events)))
+        lines = msgspec.structs.replace(lines, trace=lines.trace[:end], events=lines.events[:end])
     note(1, 3, "writing")
     written = write(lines, target, note)
     note(3, 3, "done")
@@ -160,15 +164,6 @@ def copy_store(source: str, target: str, tick: ProgressCallback | None = None) -
     for opened in (place, written):
         opened.close()
     return copied
-
-
-def _cut(lines: StoreLines, place: StoreBackend) -> StoreLines:
-    """Return the lines up to the iteration of `STORE@N`."""
-    if place.at is None:
-        return lines
-    numbered = ((number, event) for number, event in enumerate(lines.events, 1) if isinstance(event, Committed))
-    end = next((number for number, event in numbered if event.iteration == place.at), min(1, len(lines.events)))
-    return msgspec.structs.replace(lines, trace=lines.trace[:end], events=lines.events[:end])
 
 
 def write(lines: StoreLines, target: str, tick: ProgressCallback | None = None) -> StoreBackend:

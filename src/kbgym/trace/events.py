@@ -7,7 +7,7 @@ A change of meaning needs a new `SCHEMA` and a reader for the old one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -15,9 +15,6 @@ from kbgym.gym.actions import Action, Deleted, Merged, Result, changed_in
 from kbgym.store import Store
 from kbgym.store.guard import Verdict
 from kbgym.worlds.world import Document, Source
-
-if TYPE_CHECKING:
-    from kbgym.store import Store
 
 SCHEMA = 1
 TUNED = "search"  # the kind of note that changes search settings of the store

@@ -7,7 +7,7 @@ A store folder has `records.jsonl` (documents with links and provenance), a worl
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -209,10 +209,8 @@ def imported(
                 known.pop(id, None)
             came = (*event.edited, *event.restored, *event.added)
             known.update((document.id, document) for document in came if ids is None or document.id in ids)
-            for id, source in event.moved.items():
-                if id in known:
-                    known[id] = msgspec.structs.replace(known[id], source=source)
-            for id, links in event.relinked.items():
-                if id in known:
-                    known[id] = msgspec.structs.replace(known[id], links=links)
+            changes: dict[str, Mapping[str, Any]] = {"source": event.moved, "links": event.relinked}
+            for field, changed in changes.items():
+                for id in changed.keys() & known.keys():
+                    known[id] = msgspec.structs.replace(known[id], **{field: changed[id]})
     return known

@@ -46,13 +46,9 @@ class JudgeCache:
     """
 
     def __init__(self, judge: Judge) -> None:
-        self._judge = judge
+        self._judge, self.name = judge, judge.name
         self._verdicts: LRUCache[tuple[str, str], bool] = LRUCache(_MAX_VERDICTS)
         self._asked = 0
-
-    @property
-    def name(self) -> str:
-        return self._judge.name
 
     async def duplicate(self, candidate: str, existing: str) -> bool:
         pair = (candidate, existing)

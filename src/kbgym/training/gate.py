@@ -164,9 +164,8 @@ class Gate:
         """Measure the evidence on the first page of results."""
         step = await environment.carry_out(Search(question.text))
         page = shown_by(step.result)
-        learnt: set[str] = set()
-        if isinstance(step.result, Found):
-            learnt.update(target for one in step.result.learnt for target in one.targets)
+        slot = step.result.learnt if isinstance(step.result, Found) else ()
+        learnt = {target for one in slot for target in one.targets}
         texts = {one.id: one.text for one in step.observation.documents}
         return Measured(page, _share(question, page, texts), _share(question, tuple(learnt), texts))
 

@@ -54,10 +54,8 @@ class Agents(msgspec.Struct, frozen=True):
 
 def recorded_settings(settings: Settings, agents: Agents) -> dict[str, Any]:
     """Return the settings kept in the first event of a trace; later additions only if they are not the default."""
-    found: dict[str, Any] = msgspec.to_builtins(settings)
-    for name in ("search", "begins", "slots", "slot_threshold"):
-        if found[name] == getattr(Settings(), name):
-            del found[name]
+    later, items = ("search", "begins", "slots", "slot_threshold"), msgspec.to_builtins(settings).items()
+    found = {name: value for name, value in items if name not in later or value != getattr(Settings(), name)}
     return {**found, "agents": agents.described} if agents.described else found
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbgym.backends.postgres.base import DatabaseBase, base_at
-from kbgym.backends.postgres.server import Server, parse
+from kbgym.backends.postgres.server import Server, parse, value_of
 from kbgym.backends.postgres.tables import read_meta, read_trace, trace_lines, write_initial, write_whole_trace
 from kbgym.backends.postgres.writer import PostgresWriter
 from kbgym.canonical import Decoder, decode
@@ -142,14 +142,11 @@ class PostgresPlugin:
             raise BadInput(f"{address.shown} is to be written: leave out the iteration.")
         server = Server(address)
         connection = server.connection
-        names = [f'"{address.schema}".meta', f'"{address.schema}"']
         try:
             with server.translated(), connection.transaction():
-                there = "SELECT to_regclass(%s) IS NULL, to_regnamespace(%s) IS NULL"
-                row = connection.execute(there, names).fetchone()
-                if row is None or not row[0]:
+                if value_of(connection, "SELECT to_regclass(%s)", [f'"{address.schema}".meta']) is not None:
                     raise BadInput(f"there is a store at {address.shown} already; it is never written over.")
-                if row[1]:
+                if value_of(connection, "SELECT to_regnamespace(%s)", [f'"{address.schema}"']) is None:
                     connection.execute(f'CREATE SCHEMA "{address.schema}"')
                 write_initial(connection, lines.kind, lines.initial, lines.arm, tick)
                 write_whole_trace(connection, lines.events, lines.trace, tick)

@@ -24,7 +24,7 @@ from kbgym.errors import Missing
 from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind
 from kbgym.store import Record
-from kbgym.store.record import Counts, normalised
+from kbgym.store.record import normalised
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection
@@ -45,7 +45,7 @@ class DatabaseBase:
     """The initial documents of one store. It implements `store.record.Base`."""
 
     def __init__(self, address: DatabaseAddress, meta: Meta) -> None:
-        self.address, self.meta = address, meta
+        self.address, self.meta, self.counts = address, meta, meta.counts
         self._server = Server(address)  # for its settings and messages
         self._decode = record_reader(meta.initial, address.shown)
         self._records: LRUCache[str, Numbered] = LRUCache(CACHED)
@@ -58,12 +58,8 @@ class DatabaseBase:
         """Support pickling by reconnecting in another process."""
         return base_at, (self.address, self.meta)
 
-    @property
-    def counts(self) -> Counts:
-        return self.meta.counts
-
     def __len__(self) -> int:
-        return self.meta.counts.documents
+        return self.counts.documents
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:

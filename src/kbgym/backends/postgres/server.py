@@ -103,15 +103,6 @@ _SETTINGS = {
 }
 
 
-def driver() -> Any:
-    """Return psycopg. Raise Missing if it is not installed."""
-    try:
-        import psycopg
-    except ImportError as error:
-        raise Missing(f"a postgresql:// store needs psycopg ({error}); run `pip install 'kbgym[postgres]'`.") from None
-    return psycopg
-
-
 Statement = tuple[LiteralString, Sequence[Any]]
 
 
@@ -122,12 +113,23 @@ def send(connection: Connection, statements: Sequence[Statement]) -> list[list[t
     return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
 
+def value_of(connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
+    """Return the first value that a statement finds, or None."""
+    row = connection.execute(statement, values).fetchone()
+    return None if row is None else row[0]
+
+
 class Server:
-    """A connection, opened on first use."""
+    """A connection, opened on first use. Raise Missing if psycopg is not installed."""
 
     def __init__(self, address: DatabaseAddress) -> None:
+        try:
+            import psycopg
+        except ImportError as error:
+            needed = f"a postgresql:// store needs psycopg ({error})"
+            raise Missing(f"{needed}; run `pip install 'kbgym[postgres]'`.") from None
         self.address = address
-        self._psycopg = driver()
+        self._psycopg: Any = psycopg
         self.errors: tuple[type[Exception], ...] = (self._psycopg.Error,)
         self.broken: type[Exception] = self._psycopg.OperationalError
         self._connection: Connection | None = None

@@ -18,11 +18,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kbgym.backends.postgres.server import Server
+from kbgym.backends.postgres.server import Server, value_of
 from kbgym.canonical import Decoder, decode, encode
 from kbgym.errors import BadInput, Damaged
 from kbgym.progress import ProgressCallback
@@ -70,27 +70,20 @@ def read_meta(server: Server) -> tuple[Meta, Head]:
     """Return the metadata of a store and the end of its trace. Raise BadInput if there is no store."""
     shown, connection = server.address.shown, server.connection
     with server.translated():
-        row = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [f'"{server.address.schema}".meta']).fetchone()
-        if row is None or not row[0]:
+        if value_of(connection, "SELECT to_regclass(%s)", [f'"{server.address.schema}".meta']) is None:
             raise BadInput(f"there is no store at {shown}; `kbgym store copy FOLDER URL` makes one.")
-        version = connection.execute("SELECT version FROM meta").fetchone()
-        if version is None:
+        if (version := value_of(connection, "SELECT version FROM meta")) is None:
             raise Damaged("the store has lost its meta row.")
-        if version[0] != VERSION:
-            raise BadInput(f"{shown} has tables of version {version[0]}; this version of kbgym reads {VERSION}.")
+        if version != VERSION:
+            raise BadInput(f"{shown} has tables of version {version}; this version of kbgym reads {VERSION}.")
         found = connection.execute("SELECT initial, arm, counts FROM meta").fetchone()
         assert found is not None
-        return Meta(found[0], found[1], decode(found[2], Counts)), _read_head(connection)
-
-
-def _read_head(connection: Connection) -> Head:
-    row = connection.execute("SELECT seq, line FROM trace ORDER BY seq DESC LIMIT 1").fetchone()
-    if row is None:
-        return Head()
-    try:
-        return msgspec.structs.replace(decode(row[1], Head), seq=row[0])
-    except msgspec.DecodeError as error:
-        raise Damaged(f"the last line of the trace cannot be read: {error}") from error
+        last = connection.execute("SELECT seq, line FROM trace ORDER BY seq DESC LIMIT 1").fetchone()
+        try:
+            head = Head() if last is None else msgspec.structs.replace(decode(last[1], Head), seq=last[0])
+        except msgspec.DecodeError as error:
+            raise Damaged(f"the last line of the trace cannot be read: {error}") from error
+        return Meta(found[0], found[1], decode(found[2], Counts)), head
 
 
 def trace_lines(connection: Connection, end: int) -> Iterator[str]:
@@ -205,8 +198,7 @@ def make_once(
     with base.connection() as connection:
         lock = "(hashtext(current_schema()), hashtext(%s))"
         while not ready(connection):
-            row = connection.execute(f"SELECT pg_try_advisory_lock{lock}", [name]).fetchone()
-            if row is None or not row[0]:
+            if not value_of(connection, f"SELECT pg_try_advisory_lock{lock}", [name]):
                 time.sleep(_PAUSE)
                 continue
             try:
@@ -220,18 +212,9 @@ def make_once(
 def is_labelled(connection: Connection, table: str, label: str) -> bool:
     """Return True if the derived table exists and its comment is `label`."""
     statement = "SELECT obj_description(to_regclass(quote_ident(current_schema()) || '.' || %s), 'pg_class')"
-    row = connection.execute(statement, [table]).fetchone()
-    return row is not None and row[0] == label
+    return bool(value_of(connection, statement, [table]) == label)
 
 
 def highest(connection: Connection, table: str) -> int:
     """Return the number up to which a derived table is filled."""
-    row = connection.execute(f"SELECT coalesce(max(number), 0) FROM {table}").fetchone()
-    return 0 if row is None else int(row[0])
-
-
-def drop_derived(connection: Connection, *tables: LiteralString) -> None:
-    """Drop derived tables of this store, but not tables of the same name in other schemas."""
-    for (schema,) in connection.execute("SELECT quote_ident(current_schema())").fetchall():
-        for table in tables:
-            connection.execute(f"DROP TABLE IF EXISTS {schema}.{table}")
+    return int(value_of(connection, f"SELECT max(number) FROM {table}") or 0)

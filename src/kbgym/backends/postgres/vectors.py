@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kbgym.backends.postgres.cache import LRUCache
+from kbgym.backends.postgres.server import value_of
 from kbgym.backends.postgres.tables import highest, is_labelled, make_once
 from kbgym.errors import Missing
 from kbgym.progress import ProgressCallback
@@ -48,12 +49,11 @@ def _version(connection: Connection) -> tuple[int, ...] | None:
     import psycopg
 
     looked_up = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-    row = connection.execute(looked_up).fetchone()
-    if row is None:
+    if (found := value_of(connection, looked_up)) is None:
         with suppress(psycopg.Error):  # not allowed, not installed, or created by another process first
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
-        row = connection.execute(looked_up).fetchone()
-    return None if row is None else tuple(int(part) for part in row[0].split(".") if part.isdigit())
+        found = value_of(connection, looked_up)
+    return None if found is None else tuple(int(part) for part in found.split(".") if part.isdigit())
 
 
 class PgVectorIndex:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbgym.backends.postgres.cache import LRUCache
-from kbgym.backends.postgres.tables import drop_derived, highest, is_labelled, make_once
+from kbgym.backends.postgres.server import value_of
+from kbgym.backends.postgres.tables import highest, is_labelled, make_once
 from kbgym.progress import ProgressCallback
 from kbgym.search.bm25 import BM25Index, Weighed, WordIndex, WordPart, weigh
 from kbgym.search.index import Hit, Layered
@@ -55,7 +56,8 @@ def make(base: DatabaseBase, tick: ProgressCallback | None, connection: Connecti
     """Create and fill the tables, or resume where another process was interrupted."""
     if not is_labelled(connection, "word_texts", _LABEL):
         with connection.transaction():
-            drop_derived(connection, "word_texts", "word_counts")
+            schema = value_of(connection, "SELECT quote_ident(current_schema())")  # not tables of other schemas
+            connection.execute(f"DROP TABLE IF EXISTS {schema}.word_texts, {schema}.word_counts")
             connection.execute(_CREATE)
             connection.execute(f"COMMENT ON TABLE word_texts IS '{_LABEL}'")
     done = highest(connection, "word_texts")

@@ -84,9 +84,8 @@ class OpenQuestion:
     @property
     def transcript(self) -> Transcript:
         last = self.steps[-1].action if self.steps else None
-        if isinstance(last, Answer):
-            return Transcript("reader", "answered", tuple(self.steps), answer=last.text)
-        return Transcript("reader", "out_of_budget", tuple(self.steps))
+        answer = last.text if isinstance(last, Answer) else None
+        return Transcript("reader", "out_of_budget" if answer is None else "answered", tuple(self.steps), answer)
 
 
 # -- the log -------------------------------------------------------------------------------------------------------

@@ -61,20 +61,12 @@ def learning_of(questions: QuestionLog, corrections: Corrections, store: Store) 
         first.setdefault(key, asked.question)
         if asked.f1 is not None:
             grades.setdefault(key, []).append(asked.f1)
-    return Learning(
-        questions.total,
-        questions.graded,
-        len(questions.to_learn),
-        [
-            Need(first[key], n, fmean(grades[key]) if key in grades else None)
-            for key, n in counts.most_common(_MOST_NEEDS)
-        ],
-        list(questions.windows),
-        standing(corrections, store),
-        [RejectedLesson(one.question, one.note) for one in latest if one.state in ("refused", "set aside")][
-            -_MOST_REJECTED:
-        ],
-    )
+    often = counts.most_common(_MOST_NEEDS)
+    needs = [Need(first[key], n, fmean(grades[key]) if key in grades else None) for key, n in often]
+    rejected = [RejectedLesson(one.question, one.note) for one in latest if one.state in ("refused", "set aside")]
+    totals = questions.total, questions.graded, len(questions.to_learn)
+    taught = standing(corrections, store)
+    return Learning(*totals, needs, list(questions.windows), taught, rejected[-_MOST_REJECTED:])
 
 
 def standing(corrections: Corrections, store: Store) -> list[Correcting]:
@@ -87,25 +79,22 @@ def standing(corrections: Corrections, store: Store) -> list[Correcting]:
 
 def digest(name: str, report: Learning) -> str:
     """Return the report as Markdown."""
-    lines = [f"# What {name} learnt", "", f"{report.asked:,} questions asked, {report.graded:,} graded."]
-    lines += ["", "## Questions asked most", ""]
+    needs, windows, taught = list[str](), list[str](), list[str]()
     for need in report.needs:
         often = "once" if need.asked == 1 else f"{need.asked} times"
         score = "" if need.f1 is None else f", F1 {need.f1:.2f}"
-        lines.append(f"- {need.question} ({often}{score})")
-    lines += [] if report.needs else ["None."]
-    lines += ["", "## Graded questions over time", ""]
+        needs.append(f"- {need.question} ({often}{score})")
     if report.windows:
-        lines += ["| questions | F1 | actions | answer on the first page |", "| --- | --- | --- | --- |"]
+        windows += ["| questions | F1 | actions | answer on the first page |", "| --- | --- | --- | --- |"]
     for one in report.windows:
         seen = "" if one.first_page is None else f"{one.first_page:.2f}"
-        lines.append(f"| {one.first} to {one.last} | {one.f1:.2f} | {one.actions:.1f} | {seen} |")
-    lines += [] if report.windows else ["None."]
-    lines += ["", "## Corrections", ""]
-    for taught in report.corrections:
-        stale = f" Changed in the files since: {', '.join(taught.changed)}." if taught.changed else ""
-        lines.append(f"- [{taught.lesson.document}] {taught.text} ({taught.lesson.by}, {taught.lesson.on}).{stale}")
-    lines += [] if report.corrections else ["None."]
-    lines += ["", "## Rejected lessons", ""]
-    lines += [f"- {one.question}: {one.reason}" for one in report.rejected] or ["None."]
+        windows.append(f"| {one.first} to {one.last} | {one.f1:.2f} | {one.actions:.1f} | {seen} |")
+    for each in report.corrections:
+        stale = f" Changed in the files since: {', '.join(each.changed)}." if each.changed else ""
+        taught.append(f"- [{each.lesson.document}] {each.text} ({each.lesson.by}, {each.lesson.on}).{stale}")
+    rejected = [f"- {one.question}: {one.reason}" for one in report.rejected]
+    titles = ("Questions asked most", "Graded questions over time", "Corrections", "Rejected lessons")
+    lines = [f"# What {name} learnt", "", f"{report.asked:,} questions asked, {report.graded:,} graded."]
+    for title, rows in zip(titles, (needs, windows, taught, rejected), strict=True):
+        lines += ["", f"## {title}", "", *(rows or ["None."])]
     return "\n".join(lines) + "\n"

@@ -47,7 +47,9 @@ class Teacher(PlannedPolicy):
         for answer in ("", *task.golds[:2], *wrong):
             for page in range(1, _PAGES + 1):
                 found = yield Search(f"{task.question} {answer}".strip()[:MOST_TEXT], page)
-                seen |= {shown.id: shown.text for shown in found.documents if self._is_original(shown.id)}
+                known = [shown for shown in found.documents if shown.id in self._store]
+                # Not documents that an agent wrote.
+                seen |= {shown.id: shown.text for shown in known if self._store[shown.id].flag != "authored"}
         corrections = self._store.corrections()
         valid = {id: text for id, text in seen.items() if not self._store.superseded_by(id)}
         if evidence := stating(task.question, task.golds, valid, corrections)[:MOST_TARGETS]:
@@ -59,10 +61,6 @@ class Teacher(PlannedPolicy):
             # A passage holds several facts, so it may be superseded several times.
             yield Correct(text[:MOST_TEXT], tuple(stating(task.question, wrong, seen, corrections)))
         return Done()
-
-    def _is_original(self, id: str) -> bool:
-        """Return False for documents that an agent wrote."""
-        return id in self._store and self._store[id].flag != "authored"
 
 
 def stating(
