@@ -284,11 +284,13 @@ def test_open_does_not_hide_pythons_own():
     assert open is builtins.open and kbgym.open is not builtins.open
 
 
-def test_representations_are_short(trained, small_world):
+def test_representations_are_short_and_html_escapes(trained, small_world):
     run = kbgym.open(trained)
     exam = run.examine("reference", "eval")
     shown = [repr(one) for one in (run, run.world, run.store, exam)]
     assert all(len(text) < 120 for text in shown), shown
+    assert run._repr_html_().startswith("<table>") and str(exam.summary.n) in exam._repr_html_()
+    assert "<script>" not in module.html_table("<script>", [("<script>", 1)])
 
 
 def test_an_exam_of_a_run_is_kept_and_compare_reuses_it(trained, tmp_path):
@@ -299,7 +301,7 @@ def test_an_exam_of_a_run_is_kept_and_compare_reuses_it(trained, tmp_path):
     assert [len(rows) for rows in run.exams().values()] == [len(first.rows)]
     found = run.compare(f"{tmp_path / 'run'}@0", "test_in", "reference")
     assert found.n == len(first.rows) and found.rho.low <= found.rho.value <= found.rho.high
-    assert len(run.exams()) == 2 and "rho" in repr(found)
+    assert len(run.exams()) == 2 and "rho" in repr(found) and found._repr_html_().startswith("<table>")
     assert {"trained", "neither"} <= run.probe(n=2).keys()
     assert run.plot("learning")._repr_svg_().lstrip().startswith("<")
 

@@ -13,6 +13,7 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from functools import cached_property
+from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -74,6 +75,12 @@ class Ranked(msgspec.Struct, frozen=True):
     score: float
 
 
+def html_table(title: str, rows: Iterable[Sequence[object]]) -> str:
+    """Return a small HTML table with escaped texts."""
+    cells = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
+    return f"<table><caption>{escape(title)}</caption>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+
 class Exam(msgspec.Struct, frozen=True):
     """The result of an exam.
 
@@ -100,6 +107,11 @@ class Exam(msgspec.Struct, frozen=True):
         found = self.summary
         return f"<Exam, n = {found.n}: F1 {found.f1:.3f}, {found.actions:.2f} actions a question>"
 
+    def _repr_html_(self) -> str:
+        found = msgspec.to_builtins(self.summary)
+        shown = ("n", "f1", "em", "actions", "characters")
+        return html_table("Exam", [(name, found[name]) for name in shown] + list(found["outcomes"].items()))
+
 
 class Workspace:
     """One place at one iteration. `changes` are settings that override those of the place."""
@@ -119,6 +131,15 @@ class Workspace:
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
+
+    def _repr_html_(self) -> str:
+        from kbgym.store import ledger
+
+        found = ledger(self.store)
+        rows: list[tuple[str, object]] = [("iteration", self.iteration), ("documents", f"{found.documents:,}")]
+        rows += [("written by agents", f"{found.authored:,}"), ("links", f"{found.links:,}")]
+        rows += [(f"exam {name}", f"n = {len(some)}") for name, some in self.exams().items()]
+        return html_table(f"{self.kind} {self.name}", rows)
 
     def __enter__(self) -> Self:
         return self

@@ -10,7 +10,7 @@ import msgspec
 from kbgym.analysis.statistics import Interval
 from kbgym.analysis.verdict import Finding, judge, shared_keys
 from kbgym.api.factory import Player
-from kbgym.api.workspace import Workspace
+from kbgym.api.workspace import Workspace, html_table
 from kbgym.errors import BadInput
 
 Drawing = Literal["gradient", "learning"]
@@ -36,6 +36,15 @@ class Comparison(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         scores = f"F1 {self.finding.f1_trained:.3f} against {self.finding.f1_flat:.3f}"
         return f"<{self.name} against {self.other}: rho {_interval(self.rho)}, {scores}, n = {self.n}>"
+
+    def _repr_html_(self) -> str:
+        found = self.finding
+        rows = [
+            ("", self.other, self.name, "95% CI"),
+            ("actions", f"{found.actions_flat:.2f}", f"{found.actions_trained:.2f}", f"rho {_interval(self.rho)}"),
+            ("F1", f"{found.f1_flat:.3f}", f"{found.f1_trained:.3f}", f"difference {_interval(self.f1)}"),
+        ]
+        return html_table(f"n = {self.n}: {found.sentence}", rows)
 
 
 class Picture(str):
