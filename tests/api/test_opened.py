@@ -303,7 +303,7 @@ def test_an_exam_of_a_run_is_kept_and_compare_reuses_it(trained, tmp_path):
     assert found.n == len(first.rows) and found.rho.low <= found.rho.value <= found.rho.high
     assert len(run.exams()) == 2 and "rho" in repr(found) and found._repr_html_().startswith("<table>")
     assert {"trained", "neither"} <= run.probe(n=2).keys()
-    assert run.plot("learning")._repr_svg_().lstrip().startswith("<")
+    assert all(run.plot(what)._repr_svg_().lstrip().startswith("<") for what in ("learning", "map"))
 
 
 def test_a_frame_of_nothing_is_refused(trained, tmp_path):

@@ -437,8 +437,8 @@ class Workspace:
         notebook = import_module("kbgym.integrations.notebook")  # a layer above this package
         return notebook.compare(self, there, set, self.agent if reader is None else reader)
 
-    def plot(self, what: Literal["gradient", "learning"] = "gradient") -> Any:
-        """Draw the gradient or the growth in training ("learning"), for a notebook."""
+    def plot(self, what: Literal["gradient", "learning", "map"] = "gradient") -> Any:
+        """Draw the gradient, the growth in training ("learning") or the map of the store, for a notebook."""
         return import_module("kbgym.integrations.notebook").draw(self, what)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 from typing import Literal
 
@@ -9,11 +10,11 @@ import msgspec
 
 from kbgym.analysis.statistics import Interval
 from kbgym.analysis.verdict import Finding, judge, shared_keys
-from kbgym.api.factory import Player
+from kbgym.api.factory import Player, embedder_named
 from kbgym.api.workspace import Workspace, html_table
 from kbgym.errors import BadInput
 
-Drawing = Literal["gradient", "learning"]
+Drawing = Literal["gradient", "learning", "map"]
 
 
 def _interval(one: Interval) -> str:
@@ -67,10 +68,12 @@ def compare(here: Workspace, there: Workspace, set: str, reader: Player) -> Comp
 
 
 def draw(run: Workspace, what: Drawing) -> Picture:
-    """Draw the gradient of a run's exams, or its growth in training."""
+    """Draw the gradient of a run's exams, its growth in training, or the map of a store."""
     from kbgym.analysis.page import as_svg, gradient_dots, plotting
     from kbgym.analysis.results import open_results
 
+    if what == "map":
+        return Picture(_map(run))
     if run.folder is None or run.run is None:
         raise BadInput(f"{run.name} is no run; this figure needs its training and exams.")
     results = open_results(run.folder, compared=what == "gradient")
@@ -82,3 +85,21 @@ def draw(run: Workspace, what: Drawing) -> Picture:
     axis.set_xlabel("training iteration")
     axis.set_ylabel("links")
     return Picture(as_svg(figure))
+
+
+def _map(run: Workspace) -> str:
+    """Return documents placed by similarity as SVG, those that agents wrote larger and with their links."""
+    from kbgym.analysis.network import layout
+
+    records = list(run.store)
+    spots = layout([record.text for record in records], embedder_named(run.settings.embedder))
+    at = {record.id: (400 + 380 * x, 300 - 280 * y) for record, (x, y) in zip(records, spots, strict=True)}
+    lines, dots = [], []
+    for record in records:
+        (x, y), written = at[record.id], record.flag == "authored"
+        lines += ["M{:.0f} {:.0f}L{:.0f} {:.0f}".format(x, y, *at[to]) for to in record.links] if written else []
+        size, colour = (4, "#e08a00") if written else (1.5, "#9db8d2")
+        title = f"<title>{escape(record.text)}</title>"
+        dots.append(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{size}" fill="{colour}">{title}</circle>')
+    links = f'<path d="{"".join(lines)}" stroke="#007a5a" stroke-opacity="0.2" fill="none"/>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 800 600">{links}{"".join(dots)}</svg>'
