@@ -122,7 +122,7 @@ def test_the_general_reader_follows_the_links(embedder) -> None:  # type: ignore
 @pytest.mark.skipif(not DATA.is_dir(), reason="the public question sets are not here (KBGYM_DATA names their folder)")
 @pytest.mark.parametrize(
     ("name", "file", "within_4", "within_8"),
-    [("hotpotqa", "hotpotqa-100.json", 0.87, 0.87), ("musique", "musique-100.jsonl", 0.0, 0.42)],
+    [("hotpotqa", "hotpotqa-100.json", 0.85, 0.87), ("musique", "musique-100.jsonl", 0.0, 0.42)],
 )
 def test_public_sets(name: str, file: str, within_4: float, within_8: float) -> None:
     world = read_public(name, DATA / file).world

@@ -234,7 +234,7 @@ def test_tokens(tmp_path: Path) -> None:
 
     def check(left: Path, acknowledged: list[str]) -> None:
         file = left / "tokens.jsonl"
-        there = {client.client.name for client in Tokens(file)._entries} if file.exists() else set()
+        there = {entry.name for entry in Tokens(file)._entries} if file.exists() else set()
         assert there in states[len(acknowledged) : len(acknowledged) + 2]
 
     cut(root, code, 35, check)
