@@ -44,7 +44,7 @@ def submit() -> None:
 @verb("benchmark", command)
 @click.option("--name", type=click.Choice(list(NAMES)), default="kbgym-people-v2", show_default=True)
 def benchmark_command(name: str, seeds: str, out: Path) -> Printed:
-    """Write worlds of a benchmark as a data set: documents, questions, golds apart, and a card.
+    """Write worlds of a benchmark as a data set: documents, questions, expected answers apart, and a card.
 
     The same name and seeds give the same bytes.
 

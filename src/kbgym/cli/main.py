@@ -74,7 +74,7 @@ class Verbs(click.Group):
 def app() -> None:
     """Train a knowledge base the way one trains a model.
 
-    A store of one-sentence documents and links is the parameters; supervised questions are the data; a frozen exam is
+    A store of documents and links is the parameters; supervised questions are the data; a frozen exam is
     the loss. Start with `kbgym demo`.
     """
 

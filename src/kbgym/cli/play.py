@@ -89,7 +89,7 @@ def exam_command(
 @options("epochs", default=1)
 @over_mcp
 def train_command(world: Path, out: Path, mcp: bool, quiet: bool, **given: Any) -> None:
-    """Train a store on a WORLD by the connected agent: it answers, sees the gold, and edits.
+    """Train a store on a WORLD by the connected agent: it answers, sees the expected answer, and edits.
 
     \b
     Example:

@@ -176,7 +176,7 @@ def begin(
 def train_command(
     world_folder: Path, out: Path, store: str | None, begins: str | None, control: str | None, **flags: Any
 ) -> Printed:
-    """Train a store: answer each question, see the gold, edit the store, commit.
+    """Train a store: answer each question, see the expected answer, edit the store, commit.
 
     Run the same command again to resume interrupted training.
 

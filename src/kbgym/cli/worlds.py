@@ -35,7 +35,7 @@ def generate_command(
     round: int | None,
     **given: Any,
 ) -> Printed | None:
-    """Make a world of fictional people, with questions and exact golds.
+    """Make a world of fictional people, with questions and exact expected answers.
 
     Writes documents.jsonl, questions.jsonl and world.json, or nothing at all.
 
