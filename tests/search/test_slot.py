@@ -294,6 +294,22 @@ def test_calibration_keeps_right_slots_and_drops_wrong_ones() -> None:
     assert calibrate(environment, [("no evidence is known", ())]) is None
 
 
+def test_calibration_takes_equal_scores_together() -> None:
+    store = Store(
+        [
+            *(source(f"s{n}", f"{WORDS[n % 7]} number {n}") for n in range(9)),
+            Record("n1", "who bakes bread in the harbour of Fenn", ("s1",), flag="authored"),
+        ]
+    )
+    environment = Environment(store, engine_for(store, EMBEDDER), ranking="slot")
+    text, trained = "who bakes the bread in Fenn harbour", environment.engine.trained
+    assert trained is not None
+    score = trained.match(text, 1)[0][1]
+    right, wrong = (text, ("s1",)), (text, ("s2",))
+    assert calibrate(environment, [right, *[wrong] * 9]) == round(score - MARGIN, 4)
+    assert calibrate(environment, [right, *[wrong] * 11]) == round(score + MARGIN, 4)
+
+
 def test_a_right_slot_is_worth_its_place_where_its_evidence_is_on_the_page() -> None:
     originals = [source(f"s{n}", f"{WORDS[n % 7]} {WORDS[n % 11]} number {n}") for n in range(40)]
     flat = Store(originals)
