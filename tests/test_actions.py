@@ -21,7 +21,7 @@ from kbgym.gym.actions import (
     changed_in,
     shown_by,
 )
-from kbgym.gym.policy import IndexTask, Lookup
+from kbgym.gym.policy import IndexTask, Lookup, PlannedCurator
 from kbgym.gym.tools import MOST_TARGETS
 
 
@@ -54,3 +54,14 @@ def test_documents_of_a_result(result: Result, changed: tuple[str, ...], shown: 
 def test_cost_of_an_index_task(searches: int, known: int, index: str | None, cost: int) -> None:
     documents, lookups = tuple((f"d{n}", "Text.") for n in range(known)), (Lookup("bakers"),) * searches
     assert IndexTask("job", "baker", "named", documents, lookups, index).cost == cost
+
+
+def test_an_index_is_linked_in_batches_as_far_as_the_budget_allows():
+    members, curator = [f"d{n}" for n in range(2 * MOST_TARGETS + 1)], PlannedCurator()
+    curator.remaining = 5
+    batches = [action.targets for action in curator._link("n1", members)]
+    assert [len(batch) for batch in batches] == [MOST_TARGETS, MOST_TARGETS, 1]
+    assert [id for batch in batches for id in batch] == members
+    curator.remaining = 1
+    assert list(curator._link("n1", members)) == []
+    assert Linked("n1").itself is False

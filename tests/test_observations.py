@@ -48,6 +48,38 @@ def test_an_index_shows_what_states_the_same_together_and_a_mirrored_fact_once()
     )
 
 
+@pytest.mark.parametrize(
+    ("opened", "lines"),
+    [
+        (Opened("d1", ()), ["[d1] Anna Berg lives in Lund.", "It links to nothing."]),
+        (
+            Opened("d2", ("n1",), near=("d1",)),
+            [
+                "[d2] Anna Berg is a friend of Bo Alm.",
+                "Beside it on its page:",
+                "[d1] Anna Berg lives in Lund.",
+                "It links to 1:",
+                "[n1] People who live in Lund.",
+            ],
+        ),
+        (
+            Opened("n1", ("d1",), page=1, pages=1, total=1),
+            ["[n1] People who live in Lund. (5 links)", "It links to:", "[d1] Anna Berg lives in Lund."],
+        ),
+        (
+            Opened("n1", ("d1",), page=2, pages=2, total=5),
+            [
+                "[n1] People who live in Lund. (5 links)",
+                "Page 2 of 2, 1 of 5 links.",
+                "[d1] Anna Berg lives in Lund.",
+            ],
+        ),
+    ],
+)
+def test_an_opened_document_shows_its_neighbours_its_links_or_a_page_of_them(opened: Opened, lines: list[str]) -> None:
+    assert observe(opened, look, "rich").text.splitlines() == lines
+
+
 def test_paper_is_as_it_always_was() -> None:
     shown = observe(Opened("n1", ("d1", "d2")), look, "paper").text
     assert shown == (

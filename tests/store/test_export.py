@@ -76,6 +76,11 @@ class BreaksHalfway(Store):
         raise RuntimeError("in the middle")
 
 
+def test_a_folder_is_refused_as_a_file(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="is a folder"):
+        export(store, "jsonl", tmp_path)
+
+
 def test_a_failure_leaves_nothing(store: Store, tmp_path: Path) -> None:
     with pytest.raises(BadInput):
         export(store, "xlsx", tmp_path / "s")
