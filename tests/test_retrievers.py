@@ -12,7 +12,7 @@ import pytest
 
 from kbgym.canonical import write_lines
 from kbgym.errors import BadInput, Failed
-from kbgym.integrations.client import Client, connect
+from kbgym.integrations.client import StoreClient, connect
 from kbgym.trace.backend import open_backend
 from kbgym.training.run import Settings
 from kbgym.worlds.world import Document, Source
@@ -39,7 +39,7 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def client(place: Path) -> Iterator[Client]:
+def client(place: Path) -> Iterator[StoreClient]:
     with connect(str(place)) as made:
         yield made
 
@@ -92,7 +92,7 @@ def test_a_retriever_returns_documents_with_their_sources(
     assert about["source"] == {"file": "ystad.md", "start": 10, "end": 50} and about["superseded_by"] == []
 
 
-def test_the_client_searches_pages_and_files(client: Client) -> None:
+def test_the_client_searches_pages_and_files(client: StoreClient) -> None:
     assert [one.id for one in client.search(QUERY, k=1)] == ["d3"]
     assert {one.id for one in client.search(QUERY, k=50)} == {"d2", "d3"}
     assert {one.id for one in client.search(QUERY, file="lund.md")} == {"d2"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.corpus.blocks import Broken, Places
+from kbgym.corpus.blocks import Broken, WordPositions
 from kbgym.corpus.documents import ReadingOptions, read_corpus
 from kbgym.corpus.markdown import read_markdown
 from kbgym.corpus.reading import html_page
@@ -144,7 +144,7 @@ def test_html_tables_definitions_and_images(tmp_path):
 
 @given(st.text(alphabet="<>!-/ab \"'=&;#x3?\n", max_size=200))
 def test_html_never_fails_and_never_leaves_its_text(text):
-    places = Places(text)
+    places = WordPositions(text)
     for block in html_page(text).blocks:
         start, end = places.find(block.text)
         assert 0 <= start < end <= len(text) + 1
@@ -177,7 +177,7 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=25))
 def test_markdown_of_any_shape_has_true_places(lines):
     text = "\n".join(lines)
-    places = Places(text)
+    places = WordPositions(text)
     for block in read_markdown(text).blocks:
         start, end = places.find(block.words or block.text)
         assert 0 <= start < end <= len(text) + 1

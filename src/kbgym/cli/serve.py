@@ -190,13 +190,13 @@ async def _stdio(
             with contextlib.suppress(InUse):
                 online = await asyncio.to_thread(opened)
         live = online.live if online is not None else await asyncio.to_thread(reading)
-        from kbgym.serving.clients import ClientSession, Results
+        from kbgym.serving.clients import ClientSession, StoreResults
         from kbgym.serving.tool_calls import Caller
 
         if online is not None:
             online.start()
         asked = (await online.open(question, client)).id if online is not None and question is not None else None
-        return Results(live), online, Caller(role, ClientSession(client), asked)
+        return StoreResults(live), online, Caller(role, ClientSession(client), asked)
 
     await serve_stdio(role, question is not None, opening, __version__)
 

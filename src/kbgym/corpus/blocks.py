@@ -1,7 +1,7 @@
 """Pages and blocks, the output of the format readers.
 
-The text of a block is plain: markup is removed, entities are decoded. `Places` finds it in the file; positions are
-counted in characters of the file read as text with one-character line ends.
+The text of a block is plain: markup is removed, entities are decoded. `WordPositions` finds it in the file; positions
+are counted in characters of the file read as text with one-character line ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Broken(Exception):
     """A file that does not match its format; the message gives the reason without the file's name."""
 
 
-class Places:
+class WordPositions:
     """Positions of texts in their file, found by their words in reading order.
 
     Markup between the words does not matter. A text that is not found gets the position after the text before it.

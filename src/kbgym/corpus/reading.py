@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from kbgym.canonical import decode
-from kbgym.corpus.blocks import Broken, Page, Places
+from kbgym.corpus.blocks import Broken, Page, WordPositions
 from kbgym.corpus.fields import read_toml_file, read_yaml_file
 from kbgym.corpus.files import MOST_FILE, FoundFile, read_text
 from kbgym.corpus.html import fenced, html_to_markdown, html_words, rst_to_html
@@ -79,7 +79,7 @@ def read_file(task: ReadTask, send: Callable[[WorkerReply], None]) -> None:
     file = FoundFile(Path(os.fsdecode(task.path)), task.name, task.format, task.size)
     pages, text = _pages(file)
     end, batch, said = WorkerReply(ended=True, size=len(text)), list[Statement](), list[str]()
-    names, places = [f"file:{file.name}"], Places(text)  # names of the file's first statement
+    names, places = [f"file:{file.name}"], WordPositions(text)  # names of the file's first statement
     for number, page in enumerate(pages):
         title = page.title or fallback_title(file.name)
         found, cut = statements(page, file.name, title, task.language, number, places)

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.corpus.blocks import Block, Page, Places
+from kbgym.corpus.blocks import Block, Page, WordPositions
 from kbgym.errors import Missing
 from kbgym.sanitize import is_plain, sanitize
 from kbgym.worlds.world import Source
@@ -167,7 +167,7 @@ class Statement(msgspec.Struct):
 
 
 def statements(
-    page: Page, file: str, title: str, language: str, number: int, places: Places
+    page: Page, file: str, title: str, language: str, number: int, places: WordPositions
 ) -> tuple[list[Statement], int]:
     """Return a page's statements in order, and the number of sentences truncated for length."""
     reader = _Reader(page, file, clean(title), language, number, places)
@@ -177,7 +177,7 @@ def statements(
 
 
 class _Reader:
-    def __init__(self, page: Page, file: str, title: str, language: str, number: int, places: Places) -> None:
+    def __init__(self, page: Page, file: str, title: str, language: str, number: int, places: WordPositions) -> None:
         self.page, self.file, self.title, self.language, self.number = page, file, title, language, number
         self.places = places
         self.found: list[Statement] = []

@@ -18,7 +18,7 @@ import msgspec
 
 from kbgym.canonical import decode, encode
 from kbgym.errors import BadInput, Failed
-from kbgym.serving.clients import ClientSession, DocumentResult, Refusal, Results, SearchQuery
+from kbgym.serving.clients import ClientSession, DocumentResult, Refusal, SearchQuery, StoreResults
 from kbgym.serving.corrections import LESSONS, Outcome, converted
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.setup import open_live, open_online
@@ -27,7 +27,7 @@ T = TypeVar("T")
 _SECONDS = 60.0
 
 
-class Client(ABC):
+class StoreClient(ABC):
     """A store to search, read and teach. Use it as a context manager, or call `close`."""
 
     def search(self, query: str, k: int = 5, source_page: str = "", file: str = "") -> list[DocumentResult]:
@@ -67,7 +67,7 @@ class Client(ABC):
         self.close()
 
 
-def connect(place: str, token: str = "", *, write: bool = False, name: str = "python") -> Client:
+def connect(place: str, token: str = "", *, write: bool = False, name: str = "python") -> StoreClient:
     """Return a client of a store: a folder, the URL of a database, or http(s) with a token.
 
     Args:
@@ -79,7 +79,7 @@ def connect(place: str, token: str = "", *, write: bool = False, name: str = "py
     return LocalClient(place, write, name)
 
 
-class HttpClient(Client):
+class HttpClient(StoreClient):
     """A client of a kbgym server."""
 
     def __init__(self, url: str, token: str = "") -> None:
@@ -114,7 +114,7 @@ class HttpClient(Client):
             raise Failed(f"{self._url} cannot be reached: {error}.") from error
 
 
-class LocalClient(Client):
+class LocalClient(StoreClient):
     """A client of a store in this process, which runs in its own thread."""
 
     def __init__(self, place: str, write: bool, name: str) -> None:
@@ -127,7 +127,7 @@ class LocalClient(Client):
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
             raise
-        self._results = Results(live)
+        self._results = StoreResults(live)
 
     async def _open(self, place: str, write: bool) -> Any:
         if not write:

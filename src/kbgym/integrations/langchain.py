@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
 
-from kbgym.integrations.client import Client, connect
+from kbgym.integrations.client import StoreClient, connect
 
 
 class KbgymRetriever(BaseRetriever):
@@ -27,7 +27,7 @@ class KbgymRetriever(BaseRetriever):
     token: str = ""
     k: int = 5
     file: str = ""
-    _client: Client = PrivateAttr()
+    _client: StoreClient = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
         self._client = connect(self.place, self.token)

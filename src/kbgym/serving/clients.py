@@ -2,8 +2,8 @@
 
 A session is one conversation of a client: its token's name and, if it gives one, a session name. It remembers the text
 (and, once read, the links) of each document as the client last saw it, which makes edits optimistic: an edit of a
-document that has changed since is refused as a conflict. An edit is durable before it is acknowledged. `Results` adds
-the scores, pages and places in files of documents, and searches with filters.
+document that has changed since is refused as a conflict. An edit is durable before it is acknowledged. `StoreResults`
+adds the scores, pages and places in files of documents, and searches with filters.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ class SourcePlaces:
         return {document.id: places.place_of(document.id) for document in documents}
 
 
-class Results:
+class StoreResults:
     """Searches and documents of a live store as structured values."""
 
     def __init__(self, live: LiveStore) -> None:

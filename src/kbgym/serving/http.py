@@ -31,9 +31,9 @@ from kbgym.serving.clients import (
     ClientSession,
     DocumentResult,
     Refusal,
-    Results,
     SearchQuery,
     Sessions,
+    StoreResults,
     act,
 )
 from kbgym.serving.corrections import BODIES, LESSONS, Outcome, converted
@@ -59,7 +59,7 @@ class Api:
         self.live, self.online, self.version = live, online, version
         self.quota, self.rate_limit = quota, RateLimit(quota.requests)
         self.sessions = Sessions(quota.sessions)
-        self.results = Results(live)
+        self.results = StoreResults(live)
         self.metrics = Metrics()
         self.mcp = McpEndpoint(self._toolbox, version, quota.sessions)
         self._document = openapi.document(version, auth, self.operations())

@@ -14,11 +14,11 @@ from kbgym.gym.tools import Role, Tool, tools_of
 from kbgym.mcp import ToolResult
 
 if TYPE_CHECKING:
-    from kbgym.serving.clients import Results
+    from kbgym.serving.clients import StoreResults
     from kbgym.serving.learning.learner import Online
     from kbgym.serving.tool_calls import Caller
 
-Opened = tuple["Results", "Online | None", "Caller"]
+Opened = tuple["StoreResults", "Online | None", "Caller"]
 
 _TEXTS = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
 INSTRUCTIONS: str = _TEXTS["instructions"]

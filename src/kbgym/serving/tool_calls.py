@@ -15,7 +15,7 @@ from kbgym.gym.actions import Answer, Error, Invalid, Read, Search, shown_by
 from kbgym.gym.tools import ROLES, Role, parse
 from kbgym.mcp import ToolResult
 from kbgym.sanitize import safe_text
-from kbgym.serving.clients import ClientSession, DocumentResult, Refusal, Results, SearchQuery, act
+from kbgym.serving.clients import ClientSession, DocumentResult, Refusal, SearchQuery, StoreResults, act
 from kbgym.serving.corrections import LESSONS, converted
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Asked
@@ -59,7 +59,7 @@ _READS = (
 
 
 async def call_tool(
-    results: Results, online: Online | None, caller: Caller, name: str, arguments: dict[str, Any]
+    results: StoreResults, online: Online | None, caller: Caller, name: str, arguments: dict[str, Any]
 ) -> ToolResult:
     """Return the result of a tool call; every error is a text that begins with Error. Questions need `online`."""
     listed = [tool.name for tool in tools_offered(caller.role, caller.question is not None)]
@@ -81,7 +81,7 @@ async def call_tool(
 
 
 async def _call_action(
-    results: Results, online: Online | None, caller: Caller, name: str, arguments: dict[str, Any]
+    results: StoreResults, online: Online | None, caller: Caller, name: str, arguments: dict[str, Any]
 ) -> ToolResult:
     """Return the result of a tool of a pass: its text, and the documents in it as values."""
     session, query = caller.session, ""

@@ -85,7 +85,7 @@ def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
 # -- records ----------------------------------------------------------------------------------------------------------
 
 
-class Cell(NamedTuple):
+class RecordCell(NamedTuple):
     path: str
     label: str
     value: str
@@ -110,17 +110,17 @@ def record_value(question: str, texts: Sequence[str], learnt: str = "") -> str:
     return best[0] if len(best) == 1 else ""
 
 
-def _cells(sentence: str) -> Iterator[Cell]:
+def _cells(sentence: str) -> Iterator[RecordCell]:
     """Yield the cells of a record; later cells have the path of the first."""
     above = ""
     for number, piece in enumerate(re.split(r"; | \| ", sentence.rstrip("."))):
         path, _, value = piece.rpartition(": ")
         above, _, label = path.rpartition(": ") if not number else (above, "", path)
         if label and value:
-            yield Cell(above, label, value)
+            yield RecordCell(above, label, value)
 
 
-def _names_record(question: str, asked: Set[str], title: Set[str], cells: Sequence[Cell]) -> int:
+def _names_record(question: str, asked: Set[str], title: Set[str], cells: Sequence[RecordCell]) -> int:
     """Return how many words of a question identify a record, counting its page; 0 if it is of another one."""
     if not cells:
         return 0
@@ -135,13 +135,13 @@ def _names_record(question: str, asked: Set[str], title: Set[str], cells: Sequen
     return identified + len(title & asked) if identified or title <= asked else 0
 
 
-def _asked_cell(lowered: str, asked: Set[str], title: Set[str], cells: Sequence[Cell], learnt: str) -> str:
+def _asked_cell(lowered: str, asked: Set[str], title: Set[str], cells: Sequence[RecordCell], learnt: str) -> str:
     """Return the value of the one cell of a record that has the kind of value and the label asked for."""
     kinds, ends = _kinds_of(lowered), _ENDS.search(lowered) is not None
     kinds = kinds or ((_DATE,) if ends else ())
     begins = not ends and _BEGINS.search(lowered) is not None
     wanted = (asked - title - _KIND_WORDS) | ({"name"} if "call" in lowered else set())
-    fitting: list[tuple[int, int, Cell]] = []
+    fitting: list[tuple[int, int, RecordCell]] = []
     for cell in cells:
         pieces = [stem(piece.lower()) for piece in _LABEL_PIECE.findall(cell.label)]
         kind = any(one.fullmatch(cell.value) for one in kinds) if kinds else not _DATE.fullmatch(cell.value)

@@ -91,7 +91,7 @@ class OpenQuestion:
 # -- the log -------------------------------------------------------------------------------------------------------
 
 
-class Measure(NamedTuple):
+class GradedQuestion(NamedTuple):
     """The score of one question before anything was learnt from it."""
 
     f1: float
@@ -111,7 +111,7 @@ class Window(msgspec.Struct, frozen=True):
     first_page: float | None = None
 
 
-def window(rows: Collection[Measure], last: int) -> Window:
+def window(rows: Collection[GradedQuestion], last: int) -> Window:
     f1, em, actions, _ = (tuple(column) for column in zip(*rows, strict=True))
     seen = [row.first_page for row in rows if row.first_page is not None]
     first_page = fmean(seen) if seen else None
@@ -154,7 +154,7 @@ class QuestionLog:
         self.turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
         self.to_learn: dict[str, None] = {}  # graded and not yet taught, oldest first
         self.total = self.graded = self.set_aside = 0
-        self._recent: deque[Measure] = deque(maxlen=WINDOW)
+        self._recent: deque[GradedQuestion] = deque(maxlen=WINDOW)
         self.windows: deque[Window] = deque(maxlen=MOST_WINDOWS)
         self._now: str | None = None
 
@@ -178,7 +178,7 @@ class QuestionLog:
                 self.to_learn[question] = None
                 on_page = _on_first_page(self.turns.get(question, ()), golds)
                 self.graded += 1
-                self._recent.append(Measure(f1, em, self.asked[question].actions, on_page))
+                self._recent.append(GradedQuestion(f1, em, self.asked[question].actions, on_page))
                 if self.graded % WINDOW == 0:
                     self.windows.append(window(self._recent, self.graded))
             case Began(_, "backward", _, question) if question in self.asked:
